@@ -97,6 +97,15 @@ describe("an incident takes over the alert", () => {
   const find = (spike: AlertSpike, records: ReadonlyMap<AlertSpike, AlertRecord>) =>
     findTakeOvers([spike, two, three], (one) => records.get(one) ?? null)[0]?.member ?? null;
 
+  test("of a rule that only adds others up, by the rule that holds its requests", () => {
+    const sum = rule(2, { memberOf: 1, ruleId: "949110" });
+    const recordOfSum = (one: AlertSpike) => (one === sum || one === two ? recordOf(5) : null);
+    const takenBy = (lead: AlertSpike) => findTakeOvers([lead, sum], recordOfSum).map(({ member }) => member);
+    expect(takenBy(rule(1))).toEqual([sum]);
+    expect(takenBy(rule(1, { closedAtMs: minutes(1) }))).toEqual([]);
+    expect(findTakeOvers([rule(1), two], recordOfSum)).toEqual([]);
+  });
+
   test("of the member that was notified first", () => {
     expect(
       find(

@@ -102,6 +102,24 @@ describe("a new key", () => {
     expect(namesOf(open)).toEqual([[`${one} opened`, "198.51.100.200 joined", `${two} joined`]]);
   });
 
+  test.each([
+    [11, 1],
+    [10, 2],
+  ])(
+    "an address that sends %d of 15 events to the path of another one has a part in %d incidents",
+    (number, incidents) => {
+      const target = eventsOf(two).map((event, i) => (i < number ? { ...event, url: "/login?a=1" } : event));
+      const { open } = run(
+        [
+          { at: START, fires: [scanner(one)] },
+          { at: START + 1, fires: [scanner(two)] },
+        ],
+        [...eventsOf(one, { url: "/login" }), ...target],
+      );
+      expect(open).toHaveLength(incidents);
+    },
+  );
+
   test("addresses without a JA4 and a user agent are not linked by these", () => {
     const bare = { ja4: "", ua: "" };
     const { open } = run(
@@ -273,6 +291,23 @@ describe("a rule's spike", () => {
     expect(findMembership(ofRule([one, 4], [two, 3], ["192.0.2.1", 3]), open)).toBe(open[0]);
     expect(findMembership(ofRule([one, 3], [two, 4], ["192.0.2.1", 3]), open)).toBe(open[1]);
     expect(findMembership(ofRule([one, 3], [two, 3], ["192.0.2.1", 4]), open)).toBeNull();
+  });
+
+  test("is a member with three tenths of its events, or most requests of the incident, if it opens just after it", () => {
+    const young = followFired(
+      [],
+      { minute: START + 50, fires: [scanner(one)], more: 0 },
+      { hour: [], former: [] },
+    );
+    const visitors = Array.from({ length: 7 }, (_, i) => [`192.0.2.${i}`, 1] as [string, number]);
+    const some = ofRule([one, 3], ...visitors);
+    expect(findMembership(some, young, some, true)).toBe(young[0]);
+    expect(findMembership(some, young, some, false)).toBeNull();
+    const few = ofRule([one, 2], ...visitors);
+    expect(findMembership(few, young, few, true)).toBe(young[0]);
+    expect(findMembership(few, young, [...few, ...eventsOf(one, { minutes: 50 })], true)).toBeNull();
+    const later = young.map((incident) => ({ ...incident, openedAt: START - 60 }));
+    expect(findMembership(some, later, some, true)).toBeNull();
   });
 
   test("is alone without an incident, and without events", () => {

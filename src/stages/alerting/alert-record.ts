@@ -80,6 +80,11 @@ export function toAlertRecord(stored: StoredAlert): AlertRecord {
   };
 }
 
+/** Returns whether an alert is of the spike, or goes on: then the spike has an alert of its own. */
+export function holdsAlert(alert: AlertRecord | null, { id }: Pick<Occurrence, "id">): boolean {
+  return alert !== null && (alert.state !== "resolved" || (alert.spikeId ?? 0) >= (id ?? 0));
+}
+
 /** The reasons why a transition is stored but sent to no channel. */
 export type Mute = Pick<Transition, "silencedBy" | "mutedBy">;
 

@@ -2,15 +2,16 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import { isSumRule } from "#model/rule-family.ts";
 import { notifiedChannels } from "./alert-history.ts";
-import type { AlertRecord } from "./alert-record.ts";
+import { type AlertRecord, holdsAlert } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 
 const SUM_WAIT_MS = 2 * MINUTE_MS;
 
 /**
- * Returns the incidents that go on with the alert of a rule, each with that rule's spike: of its members the one of whose alert people
- * were notified first. So the thread, the acknowledgement and the key at the receivers stay, and one cause makes one alert. An
- * incident that has an alert is none of them, nor is one of whose members nobody was notified.
+ * Returns the spikes that go on with the alert of one of their members, each with this member: an incident with that of a rule, and a
+ * rule with that of one that only adds others up. It is the alert of which people were notified first. So the thread, the
+ * acknowledgement and the key at the receivers stay, and one cause makes one alert. A spike that has an alert is none of them, nor
+ * is one of whose members nobody was notified.
  */
 export function findTakeOvers(
   spikes: readonly AlertSpike[],
@@ -18,12 +19,15 @@ export function findTakeOvers(
 ): { readonly spike: AlertSpike; readonly member: AlertSpike }[] {
   const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
   return spikes.flatMap((spike) => {
-    const isNew = spike.kind === "sources" && spike.closedAtMs === null && spike.takesOver == null;
-    if (!isNew || recordOf(spike) !== null) return [];
-    const notified = (membersOf.get(spike.id) ?? []).flatMap((member) => {
+    const members = membersOf.get(spike.id) ?? [];
+    if (members.length === 0 || spike.closedAtMs !== null || spike.takesOver != null) return [];
+    if (holdsAlert(recordOf(spike), spike)) return [];
+    const notified = members.flatMap((member) => {
       const alert = recordOf(member);
       const isNotified = alert !== null && alert.state !== "resolved" && notifiedChannels(alert).size > 0;
-      return isNotified ? [{ member, firedAtMs: alert.firedAtMs }] : [];
+      return isNotified && (spike.kind === "sources" || isSumRule(member.ruleId))
+        ? [{ member, firedAtMs: alert.firedAtMs }]
+        : [];
     });
     const [first] = notified.toSorted((a, b) => a.firedAtMs - b.firedAtMs);
     return first === undefined ? [] : [{ spike, member: first.member }];
@@ -36,8 +40,8 @@ export function alertOf(spike: AlertSpike): string {
 }
 
 /**
- * Returns of each alert the spike that decides about it. That is usually its only one. If an incident has taken the alert of a rule
- * over, the incident decides until it has ended. A later spike of the rule decides after that, because it has a cause of its own.
+ * Returns of each alert the spike that decides about it. That is usually its only one. If a spike has taken the alert of a rule over,
+ * it decides until it has ended. A later spike of the rule decides after that, because it has a cause of its own.
  */
 export function findDeciding(spikes: readonly AlertSpike[]): AlertSpike[] {
   const byAlert = Map.groupBy(spikes, alertOf);

@@ -1,6 +1,6 @@
 import type { AttackerRole, SourceKind } from "#model/kinds.ts";
 import type { Fire } from "../sources/judge-sources.ts";
-import { type SourceEvent, sourceKeyOf, toSourceKey } from "../sources/source-event.ts";
+import { type SourceEvent, sourceKeyOf, toSourceKey, toSourcePath } from "../sources/source-event.ts";
 
 /** A key of an incident, with the strongest of its minutes. Times are the ends of minutes since the epoch. */
 export interface Attacker extends Fire {
@@ -24,15 +24,23 @@ export function createAttackerTest(
   return (event) => byKind.some(([kind, known]) => known.has(sourceKeyOf(kind, event)));
 }
 
+/** An address that sends so much of its events to one path attacks that path. */
+const TARGET_SHARE = 0.7;
+
 /** Tools of an address: the values that its events show most, and its rules. Hostile text. */
 interface Tool {
+  /** The path that it attacks; empty if there are several. */
+  readonly target: string;
   readonly ja4: string;
   readonly ua: string;
   readonly rules: ReadonlySet<string>;
 }
 
 function toTool(events: readonly SourceEvent[]): Tool {
+  const paths = events.map(({ url }) => (url === null ? "" : toSourcePath(url)));
+  const path = commonest(paths);
   return {
+    target: paths.filter((one) => one === path).length >= TARGET_SHARE * paths.length ? path : "",
     ja4: commonest(events.map(({ ja4 }) => toSourceKey(ja4))),
     ua: commonest(events.map(({ ua }) => toSourceKey(ua))),
     rules: new Set(events.map(({ ruleId }) => toSourceKey(ruleId)).filter((rule) => rule !== "")),
@@ -46,8 +54,8 @@ function commonest(values: readonly string[]): string {
 }
 
 /**
- * Returns a function that tests whether an address is probably the same attacker as another: of one network of 256 addresses
- * (of IPv6: /48), or with the same tool and half of the rules of the smaller one in common. `eventsOf` returns those of an
+ * Returns a function that tests whether an address probably attacks together with another: it is of the same network of 256
+ * addresses (of IPv6: /48), attacks the same path, or has the same tool and half of the rules of the smaller one in common. `eventsOf` returns those of an
  * hour, because an attacker has tried few of its rules when it is found.
  */
 export function createLinkTest(
@@ -59,7 +67,8 @@ export function createLinkTest(
   return (other) => {
     if (!isAddress(other)) return false;
     if (network !== null && network === networkOf(other.key)) return true;
-    const { ja4, ua, rules } = toTool(eventsOf(other.key));
+    const { target, ja4, ua, rules } = toTool(eventsOf(other.key));
+    if (target !== "" && target === own.target) return true;
     if (ja4 !== own.ja4 || ua !== own.ua || (ja4 === "" && ua === "")) return false;
     const common = [...rules].filter((rule) => own.rules.has(rule)).length;
     return common > 0 && 2 * common >= Math.min(rules.size, own.rules.size);

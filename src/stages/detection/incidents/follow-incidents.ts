@@ -10,13 +10,12 @@ import {
   type Incident,
   isFull,
   MAX_INCIDENTS,
+  OVERLAP,
   openIncident,
   type PastIncident,
   withAttacker,
 } from "./incident.ts";
 
-/** A key overlaps an incident if it shares so much of its own events, or of the incident's. */
-const OVERLAP = 0.3;
 /** New keys of one minute that are compared with incidents. Those of a flood are only counted. */
 const MAX_NEW_KEYS = 20;
 

@@ -5,6 +5,8 @@ import { type Attacker } from "./attacker.ts";
 
 /** More incidents of a zone are not open at once. Further attackers join the oldest. */
 export const MAX_INCIDENTS = 5;
+/** A key overlaps an incident if it shares so much of its own events, or of the incident's. */
+export const OVERLAP = 0.3;
 /** More attackers of an incident are only counted. */
 const MAX_ATTACKERS = 60;
 /** The distance above its line from which one attacker alone is critical. */

@@ -5,10 +5,15 @@ import type { MinuteEvent } from "../sources/count-hour.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
 import { addTo, sortCounts } from "../verdict/counting.ts";
 import { createAttackerTest, isAddress } from "./attacker.ts";
-import { type Incident, newestNews } from "./incident.ts";
+import { type Incident, newestNews, OVERLAP } from "./incident.ts";
 
 /** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events, or it of theirs. */
 const MEMBER_SHARE = 0.7;
+/**
+ * A rule that opens so soon after an incident rises with it, also if its attackers send a smaller share of the events: few of their
+ * addresses have reached their lines by then.
+ */
+const YOUNG_MINUTES = 10;
 
 /**
  * Returns the incident that a rule's spike is a member of; null if its events are mostly of others. `events` are those of
@@ -16,13 +21,14 @@ const MEMBER_SHARE = 0.7;
  * scanners, or one that changes its address, may lift one rule; the incident with most of the events has the member.
  *
  * A rule that lifts a fingerprint, network or path is also a member if most requests of that incident match it: a browser that many
- * visitors use is a part of them. An address is not: an attacker is somebody else among the visitors of a rule that misfires.
- * `inHour` are all events of the zone in the hour.
+ * visitors use is a part of them. An address is not: an attacker is somebody else among the visitors of a rule that misfires. Only a
+ * rule that opens just after the incident (`opensNow`) rises with it. `inHour` are all events of the zone in the hour.
  */
 export function findMembership<One extends Incident>(
   events: readonly MinuteEvent[],
   incidents: readonly One[],
   inHour: readonly MinuteEvent[] = [],
+  opensNow = false,
 ): One | null {
   if (events.length === 0 || incidents.length === 0) return null;
   const tests = incidents.map((incident) => ({
@@ -38,10 +44,14 @@ export function findMembership<One extends Incident>(
   }
   if (held >= MEMBER_SHARE * events.length)
     return tests.reduce((most, one) => (one.held > most.held ? one : most)).incident;
+  const minute = Math.max(...events.map((event) => event.minute));
   const from = Math.min(...events.map(({ minute }) => minute));
   const own = describeCause(events).requests;
-  const lifted = tests.find(({ incident, isOf }) => {
-    if (incident.attackers.some(isAddress)) return false;
+  const lifted = tests.find((one) => {
+    const { incident, isOf } = one;
+    const risesWith = opensNow && minute < incident.openedAt + YOUNG_MINUTES;
+    if (risesWith && one.held >= OVERLAP * events.length) return true;
+    if (!risesWith && incident.attackers.some(isAddress)) return false;
     const theirs = inHour.filter((event) => event.minute >= from && isOf(event));
     return theirs.length > 0 && shareIn(describeCause(theirs).requests, own, theirs.length) >= MEMBER_SHARE;
   });
@@ -151,7 +161,7 @@ export function joinRules<One extends AloneRule, Of extends Incident>(
   const found = new Map<One, Of | One>();
   for (const one of findCompared(alone, compared).toSorted(compareLeads)) {
     const isSum = isSumRule(one.ruleId);
-    const incident = findMembership(one.events, compared.incidents, inHour);
+    const incident = findMembership(one.events, compared.incidents, inHour, one.id === null);
     if (incident !== null) found.set(one, incident);
     if (incident !== null || (one.id !== null && !isSum)) continue;
     const leads = alone.filter((other) => !found.has(other) && compareLeads(other, one) < 0);
