@@ -255,7 +255,7 @@ test("an export of a service elsewhere says what it cannot do there", async () =
 
 test("an export of a service elsewhere that ends too early is a failure, and leaves no file", async () => {
   const { url, exportAt } = await openElsewhere();
-  const torn = await startProxy(url, { cutAfter: 1_500 });
+  const torn = await startProxy(url, { cutAfter: 300 });
   const target = path.join(out, "torn.csv");
   const ran = await exportAt(torn, ["--out", target]);
   expect(ran).toMatchObject({ code: 1, out: "" });
