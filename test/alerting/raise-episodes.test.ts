@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { spikes } from "#db/schema/spikes.ts";
@@ -48,19 +48,19 @@ test("a second episode later is another alert; one within half an hour is the sa
 
 test("a message says until when its zone is in its first day", async () => {
   await ensurePartitions(database, [toDay(NOW)]);
-  await storeAll(database, [makeEvent({ occurredAt: NOW - HOUR_MS, logId: "first" })]);
+  onTestFinished(async () => void (await database.pool.query("truncate waf_events")));
+  await storeAll(database, [makeEvent({ occurredAt: NOW - 3 * HOUR_MS, logId: "first" })]);
   const spike = await world.openSpike();
   await world.runAt(1);
   const [first] = await world.messages();
   expect(first?.message.details?.[0]).toBe(
-    "learning until Saturday 14:30 UTC: only attacks over the fixed lines are told",
+    "learning until Saturday 12:30 UTC: only attacks over the fixed lines are told",
   );
   await world.closeSpike(spike, 25 * 60);
   await world.runAt(25 * 60 + 1);
   const last = (await world.messages()).at(-1)?.message;
   expect(last?.reason).toBe("resolved");
   expect(JSON.stringify(last)).not.toContain("learning until");
-  await database.pool.query("truncate waf_events");
 });
 
 test("a flap within the hold is another wave of the same alert, without an end between", async () => {

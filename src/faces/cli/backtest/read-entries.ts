@@ -17,6 +17,7 @@ const RULES = {
   logId: "a text that is not empty",
   timestamp: "milliseconds since the epoch",
   labels: "an object of texts",
+  log: "a text with the record's JSON, or the record",
   fields: `an object of texts, such as ${FIELDS.join(", ")}`,
 };
 
@@ -51,11 +52,12 @@ function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): st
       : `${shown(text.toString("utf8", 0, 400))} must be a JSON object`;
   const wrong = (field: keyof typeof RULES, rule = RULES[field]) =>
     `, field ${field}: ${shown(entry[field])} must be ${rule}`;
-  const { zone, timestamp, fields = {} } = entry;
+  const { zone, timestamp, log = null, fields = {} } = entry;
   const name = Number.isSafeInteger(zone) ? String(zone) : zone;
   if (typeof name !== "string" || name === "" || name.length > MAX_ZONE_CHARS) return wrong("zone");
   if (!isObject(fields) || !FIELDS.every((field) => fields[field] == null || isText(fields[field])))
     return wrong("fields");
+  if (log !== null && typeof log !== "string" && !isObject(log)) return wrong("log");
   const event = toListEvent(entry);
   if (event === null) return wrong(wrongField(entry));
   const of = (field: (typeof FIELDS)[number]) => {
@@ -74,9 +76,7 @@ function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): st
     fate: classify(of("action")),
     at: event.occurredAt,
     logId: event.logId,
-    ...(entry["log"] == null
-      ? {}
-      : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),
+    ...(log === null ? {} : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),
   });
   return after === undefined
     ? undefined

@@ -4,7 +4,7 @@ import { fingerprintOf } from "#model/fingerprint.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import { isBenign, type StoredVerdict } from "#model/verdict.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
-import { type AlertRecord } from "../alert-record.ts";
+import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { createAssessor } from "../assess.ts";
 import { decide } from "../decide.ts";
@@ -56,7 +56,10 @@ export function createAlertReplay({
   const alerts = new Map<string, { readonly number: number | null; readonly record: AlertRecord }>();
   const taken = new Map<number, string>();
   const verdicts = judge === undefined ? null : createVerdictReplay(judge);
-  const lateNews = createLateNews(late);
+  const lateNews = createLateNews(late, (spike) => {
+    const alert = alerts.get(fingerprintOf(spike));
+    return alert !== undefined && alert.number !== null && holdsAlert(alert.record, spike);
+  });
   // Spikes that have closed and whose alerts have not ended.
   let closed = new Map<string, ReplayedSpike>();
   let count = 0;
@@ -218,23 +221,21 @@ type News = Pick<ReplayedMessage, "attackers" | "rules">;
  * Returns a function that holds the minutes whose events come late. At their end it returns what they have shown and nobody was
  * notified of; null for every other minute, and if there is nothing. What goes on is decided from then on.
  */
-function createLateNews(late: LateMinutes | null) {
+function createLateNews(late: LateMinutes | null, wasNotified: (spike: ReplayedSpike) => boolean) {
   const known = new Set<string>();
   const attackers = new Map<string, News["attackers"][number]>();
   const rules = new Set<string>();
   let isOver = false;
   return (minute: number, spikes: readonly ReplayedSpike[]): News | "held" | null => {
     if (late === null || isOver) return null;
-    for (const { kind, ruleId, memberOf, ...spike } of spikes) {
-      if (isChangeKind(kind)) continue;
+    for (const spike of spikes) {
+      if (isChangeKind(spike.kind)) continue;
       const isKnown = minute <= late.from;
-      if (isKnown) for (const one of spike.attackers) known.add(attackerIdOf(one));
-      else
-        for (const one of spike.attackers)
-          if (!known.has(attackerIdOf(one))) attackers.set(attackerIdOf(one), one);
-      if (kind === "sources" || memberOf != null) continue;
-      if (isKnown) known.add(ruleId);
-      else if (!known.has(ruleId)) rules.add(ruleId);
+      for (const one of spike.attackers)
+        if (isKnown) known.add(attackerIdOf(one));
+        else if (!known.has(attackerIdOf(one))) attackers.set(attackerIdOf(one), one);
+      const isAlone = spike.kind !== "sources" && spike.memberOf == null;
+      if (isAlone && !isKnown && !wasNotified(spike)) rules.add(spike.ruleId);
     }
     if (minute <= late.from) return null;
     if (minute <= late.to) return "held";
