@@ -16,6 +16,7 @@ import type { CommandForm, Operation } from "#operations/operation.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
 import { showOverview } from "#operations/service/overview.ts";
 import { showStatus } from "#operations/service/status.ts";
+import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
@@ -127,6 +128,24 @@ test("an answer that never ends is given up after 64 MiB", async () => {
   expect(sent).toBeLessThan(100 * 2 ** 20);
 });
 
+test("a status without what needs attention is an error", async () => {
+  answer = say(JSON.stringify(drawOutput(showStatus)));
+  const { code, err } = await runStoreCommand(statusCommand, environment(), [], { now: NOW });
+  expect([code, err]).toEqual([1, "longwatch status: the answer lacks attention, which was asked for\n"]);
+});
+
+test("a list whose page names itself as the next one is an error", async () => {
+  let asked = 0;
+  answer = (response) => {
+    asked += 1;
+    say('{"items":[],"next":"again"}')(response);
+  };
+  const alerts = named.find(({ name }) => name === "alerts.list") as (typeof named)[number];
+  const { code, out, err } = await run(alerts);
+  expect({ code, out, asked }).toEqual({ code: 1, out: "", asked: 2 });
+  expect(err).toContain("the list does not end");
+});
+
 /** Members whose texts are times, which the schemas do not say. */
 const TIMES =
   /(?:At|Since|Until|Through)$|^(?:now|at|from|to|until|since|through|lastSeen|oldest|firstHour)$/;
@@ -192,7 +211,8 @@ test.each([
 ] as const)(
   "%s prints no text of the service that a terminal acts on",
   async (_name, create, operation, args) => {
-    answer = say(JSON.stringify(drawOutput(operation)));
+    // A detailed status has what needs attention.
+    answer = say(JSON.stringify({ attention: [], ...(drawOutput(operation) as object) }));
     const { out, err } = await runStoreCommand(create, environment(), [...args], {
       now: NOW,
       isTTY: true,
@@ -207,7 +227,7 @@ test.each([
 test.each(["csv", "ndjson"])(
   "an export as %s to a terminal shows controls as text, and a pipe gets them",
   async (form) => {
-    const text = `time,ip\r\n${HOSTILE}\n`;
+    const text = `${form === "csv" ? EXPORT_HEADER : ""}${HOSTILE}\n`;
     answer = say(text, form === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson");
     const args = ["--zone", "101", "--from", "-1h", "--format", form];
     const show = (isTTY: boolean) => runStoreCommand(exportCommand, environment(), args, { now: NOW, isTTY });

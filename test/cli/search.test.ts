@@ -1,6 +1,6 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { gunzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
 import { listAudit } from "#db/keys/audit-trail.ts";
@@ -13,7 +13,7 @@ import { DAY_MS } from "#lib/units.ts";
 import type { Role } from "#model/kinds.ts";
 import { countUnfiltered } from "#operations/search/count-unfiltered.ts";
 import { exportEvents } from "#operations/search/export-events.ts";
-import { withHeader } from "#stages/archive/csv/export-lines.ts";
+import { EXPORT_HEADER, withHeader } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { listFiles, openArchiveWorld } from "../archive/files/archive-world.ts";
@@ -262,6 +262,31 @@ test("an export of a service elsewhere that ends too early is a failure, and lea
   expect(ran.err).toContain("ended its answer before the end");
   expect(readdirSync(out).filter((name) => name.includes("torn"))).toEqual([]);
 });
+
+test.each<[string, number, Record<string, string>, string | Buffer]>([
+  ["is empty", 200, { "content-type": "text/csv" }, ""],
+  ["has no content", 204, {}, ""],
+  ["is a sign-in page", 200, { "content-type": "text/csv" }, "<html>sign in</html>"],
+  ["is of another type", 200, { "content-type": "text/csvx" }, EXPORT_HEADER],
+  ["ends within a row", 200, { "content-type": "text/csv" }, `${EXPORT_HEADER}1,2`],
+  [
+    "ends within a compressed row",
+    200,
+    { "content-type": "text/csv", "content-encoding": "zstd" },
+    zstdCompressSync(`${EXPORT_HEADER}${"1,2,3\r\n".repeat(2_000)}`).subarray(0, 60),
+  ],
+])(
+  "an export of a service elsewhere whose answer %s is a failure, and leaves no file",
+  async (_, status, headers, body) => {
+    const { url, exportAt } = await openElsewhere();
+    const broken = await startProxy(url, {
+      answer: (response) => (response.writeHead(status, headers).end(body), true),
+    });
+    const ran = await exportAt(broken, ["--out", path.join(out, "broken.csv")]);
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(readdirSync(out).filter((name) => name.includes("broken"))).toEqual([]);
+  },
+);
 
 test("--out - writes the export to the standard output, and --buckets 24 draws 24 columns", async () => {
   expect(await exportTo(["--out", "-"])).toEqual(await exportTo([]));

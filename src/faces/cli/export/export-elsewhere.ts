@@ -1,5 +1,6 @@
 import type { RemoteService } from "#config/config.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
+import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
 import { untilStopped } from "../store/stop-signal.ts";
 import type { StoreIo } from "../store/store-command.ts";
@@ -14,10 +15,10 @@ export function exportElsewhere(
 ): Promise<void> {
   const { zoneId, form } = wanted;
   const path = `/api/v1/zones/${zoneId}/events/export`;
-  const type = form === "csv" ? "text/csv" : "application/x-ndjson";
+  const [type, begins] = form === "csv" ? ["text/csv", EXPORT_HEADER] : ["application/x-ndjson", ""];
   return untilStopped(io, (signal) => {
     const source = {
-      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal, type }),
+      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal, type, begins }),
       async countUnfiltered(stopped: AbortSignal) {
         const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
         const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };

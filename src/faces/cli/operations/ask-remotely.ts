@@ -58,28 +58,62 @@ export function askRemotely(remote: RemoteService, stopped?: AbortSignal): AskOp
 }
 
 /**
- * Yields the body of an answer that is a stream, as it comes.
- * @throws {Error} also in the middle, if the service ends the answer before its end
+ * Yields the body of an answer that is a stream of lines, as it comes. `begins` is what the first line of every such answer is; empty
+ * if there may be no line at all.
+ * @throws {Error} also in the middle, if the service ends the answer before its end, and if the answer does not say where it ends
  */
 export async function* readRemotely(
   remote: RemoteService,
-  { path, body, signal, type }: { path: string; body: object; signal: AbortSignal; type: string },
+  {
+    path,
+    body,
+    signal,
+    type,
+    begins,
+  }: { path: string; body: object; signal: AbortSignal; type: string; begins: string },
 ): AsyncGenerator<Buffer, void, undefined> {
-  const response = await send(remote, { method: "POST", path, query: {}, body, signal });
-  const given = response.headers.get("content-type") ?? "";
-  if (!given.startsWith(type)) {
+  // Of zstd alone a cut answer is always noticed when it is decompressed.
+  const response = await send(remote, { method: "POST", path, query: {}, body, signal, encoding: "zstd" });
+  const wrong = findWrong(response, type);
+  if (wrong !== null) {
     await response.body?.cancel();
-    throw notOurs(remote, `the answer has the type ${JSON.stringify(given)} instead of ${type}`);
+    throw notOurs(remote, wrong);
   }
-  try {
-    for await (const chunk of response.body ?? []) yield Buffer.from(chunk);
-  } catch (thrown) {
-    if (signal.aborted) throw thrown;
-    throw new RemoteError(
+  const endedEarly = () =>
+    new RemoteError(
       "wait",
       `the service at ${remote.url} ended its answer before the end. It may have been stopped, or the key may no longer be valid`,
     );
+  let [head, last] = ["", 10];
+  try {
+    for await (const chunk of response.body ?? []) {
+      const bytes = Buffer.from(chunk);
+      if (head.length < begins.length) {
+        head += bytes.toString("latin1", 0, begins.length - head.length);
+        if (!begins.startsWith(head))
+          throw notOurs(remote, `the answer does not begin with ${begins.trim()}`);
+      }
+      last = bytes.at(-1) ?? last;
+      yield bytes;
+    }
+  } catch (thrown) {
+    if (signal.aborted || thrown instanceof RemoteError) throw thrown;
+    throw endedEarly();
   }
+  if (head !== begins || last !== 10) throw endedEarly();
+}
+
+/** Returns why an answer is no stream of lines of this type that says where it ends; null if it is one. */
+function findWrong({ status, headers }: Response, type: string): string | null {
+  const given = headers.get("content-type") ?? "";
+  if (status !== 200) return `the answer has the status ${status} instead of 200`;
+  if (given.split(";")[0]?.trim().toLowerCase() !== type)
+    return `the answer has the type ${JSON.stringify(given)} instead of ${type}`;
+  const isDelimited =
+    headers.has("content-length") ||
+    /\bchunked\b/i.test(headers.get("transfer-encoding") ?? "") ||
+    headers.get("content-encoding") === "zstd";
+  return isDelimited ? null : "the answer does not say where it ends";
 }
 
 interface Request {
@@ -88,9 +122,11 @@ interface Request {
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: object | null;
   readonly signal: AbortSignal;
+  /** Left out: those that the client decompresses. */
+  readonly encoding?: string;
 }
 
-async function send(remote: RemoteService, { method, path, query, body, signal }: Request) {
+async function send(remote: RemoteService, { method, path, query, body, signal, encoding }: Request) {
   // Not `new URL(path, remote.url)`, which drops the path of a service behind a proxy.
   const url = new URL(`${remote.url}${path}`);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
@@ -100,6 +136,7 @@ async function send(remote: RemoteService, { method, path, query, body, signal }
       accesskey: remote.key.reveal(),
       accept: "application/json",
       ...(body === null ? {} : { "content-type": "application/json" }),
+      ...(encoding === undefined ? {} : { "accept-encoding": encoding }),
     },
     ...(body === null ? {} : { body: JSON.stringify(body) }),
     // A redirect would send the key to another address.

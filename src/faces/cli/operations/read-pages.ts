@@ -25,6 +25,7 @@ export async function readPages(
     items.push(...(Array.isArray(more) ? more : []));
     if (typeof next !== "string") return { items, next: null, ...about };
     if (items.length >= limit) return { items, next, ...about };
+    if (next === after) throw new Error("the list does not end: a page names itself as the next one");
     after = next;
   }
 }

@@ -65,7 +65,8 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         const config = readConfig();
         const status = await look(config, io);
-        const { attention = [] } = status;
+        const { attention } = status;
+        if (attention === undefined) throw new Error("the answer lacks attention, which was asked for");
         if (flags.json === true) await writeJson(io.stdout, status);
         else {
           const plain = toPlainTexts(status);
