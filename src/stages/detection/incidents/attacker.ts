@@ -36,7 +36,16 @@ interface Tool {
   readonly rules: ReadonlySet<string>;
 }
 
+/** The events of an address are one list while an hour is judged, and are compared with each new address. */
+const tools = new WeakMap<readonly SourceEvent[], Tool>();
+
 function toTool(events: readonly SourceEvent[]): Tool {
+  const known = tools.get(events) ?? describeTool(events);
+  tools.set(events, known);
+  return known;
+}
+
+function describeTool(events: readonly SourceEvent[]): Tool {
   const paths = events.map(({ url }) => (url === null ? "" : toSourcePath(url)));
   const path = commonest(paths);
   return {

@@ -1,9 +1,9 @@
 import { attackerIdOf, isActive } from "#model/attacker.ts";
-import type { AttackerRole } from "#model/kinds.ts";
+import type { AttackerRole, SourceKind } from "#model/kinds.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
-import { type Attacker, createAttackerTest, createLinkTest, isAddress } from "./attacker.ts";
+import { type Attacker, createLinkTest, isAddress } from "./attacker.ts";
 import {
   activeAttackers,
   endOfIncident,
@@ -48,10 +48,10 @@ export function followFired(
     if (holder !== undefined)
       incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
   }
-  const eventsOf = groupByAddress(hour);
+  const eventsOf = groupByKey(hour);
   if (hasRoom(incidents))
     for (const fire of fresh.slice(0, MAX_NEW_KEYS))
-      incidents = place(incidents, fire, minute, { hour, former, benign, eventsOf });
+      incidents = place(incidents, fire, minute, { former, benign, eventsOf });
   const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
   const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
   const [oldest] = incidents;
@@ -129,17 +129,17 @@ function place(
   incidents: readonly Incident[],
   fire: Fire,
   minute: number,
-  { hour, former, benign = NONE, eventsOf }: FiringContext & Pick<Compared, "eventsOf">,
+  { former, benign = NONE, eventsOf }: Omit<FiringContext, "hour"> & Pick<Compared, "eventsOf">,
 ): readonly Incident[] {
-  const window = hour.filter((event) => event.minute > minute - fire.windowMinutes);
-  const own = window.filter((event) => sourceKeyOf(fire.kind, event) === fire.key);
+  const from = minute - fire.windowMinutes;
+  const own = eventsOf(fire.kind, fire.key).filter((event) => event.minute > from);
   const attacker: Attacker = {
     ...fire,
     role: "opened",
     since: minute + 1,
     lastFiredAt: minute + 1,
   };
-  const compared = { window, own, minute, eventsOf };
+  const compared = { from, own, minute, eventsOf };
   const found = findHolder(incidents, attacker, compared, benign);
   if (found === null) return [...incidents, openIncident(attacker, nameFor(attacker, incidents, former))];
   const { holder, role } = found;
@@ -166,20 +166,28 @@ function nameFor(
 }
 
 interface Compared {
-  readonly window: readonly MinuteEvent[];
-  /** Those of the window that are the new key's. */
+  /** The events after this minute are compared. */
+  readonly from: number;
+  /** Those of them that are the new key's. */
   readonly own: readonly MinuteEvent[];
   readonly minute: number;
-  /** Returns the events of an address in the hour. */
-  readonly eventsOf: (address: string) => readonly MinuteEvent[];
+  /** Returns the events of a key in the hour. */
+  readonly eventsOf: (kind: SourceKind, key: string) => readonly MinuteEvent[];
 }
 
-/** The hour is grouped when it is first asked for: most minutes with a new key have no other address to compare with. */
-function groupByAddress(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
-  let groups: Map<string, MinuteEvent[]> | undefined;
-  return (address) => {
-    groups ??= Map.groupBy(hour, (event) => sourceKeyOf("rules_per_ip", event));
-    return groups.get(address) ?? [];
+/**
+ * Returns the events of an hour by key. Each kind of key is grouped once, when it is first asked for, because an address or a URL is
+ * read at a cost: with hundreds of attackers in an hour of tens of thousands of events nothing else could be done meanwhile.
+ */
+function groupByKey(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
+  const groups = new Map<SourceKind, Map<string, MinuteEvent[]>>();
+  return (kind, key) => {
+    let byKey = groups.get(kind);
+    if (byKey === undefined) {
+      byKey = Map.groupBy(hour, (event) => sourceKeyOf(kind, event));
+      groups.set(kind, byKey);
+    }
+    return byKey.get(key) ?? [];
   };
 }
 
@@ -196,7 +204,7 @@ function findHolder(
   const open = isAddress(attacker) ? incidents.filter(({ name }) => !benign.has(name)) : incidents;
   const overlapping = findOverlap(open, compared);
   if (isAddress(attacker)) {
-    const isLinked = createLinkTest(attacker.key, compared.eventsOf);
+    const isLinked = createLinkTest(attacker.key, (key) => compared.eventsOf("rules_per_ip", key));
     const linked = open.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
     const holder = overlapping ?? linked;
     if (holder !== undefined) return { holder, role: "joined" };
@@ -214,17 +222,18 @@ function findHolder(
 /** Returns the incident that shares most, of those that share enough. */
 function findOverlap(
   incidents: readonly Incident[],
-  { window, own, minute }: Compared,
+  { from, own, minute, eventsOf }: Compared,
 ): Incident | undefined {
   let best: { incident: Incident; jaccard: number } | undefined;
   for (const incident of incidents) {
     // Facets are left out: a network or a path of many would make everything overlap.
     const named = activeAttackers(incident, minute).filter(({ role }) => role !== "facet");
-    const isOfIncident = createAttackerTest(named);
-    const theirs = window.filter(isOfIncident).length;
-    const common = own.filter(isOfIncident).length;
-    const share = Math.max(common / Math.max(own.length, 1), common / Math.max(theirs, 1));
-    const jaccard = common / Math.max(own.length + theirs - common, 1);
+    const theirs = new Set(
+      named.flatMap(({ kind, key }) => eventsOf(kind, key).filter((event) => event.minute > from)),
+    );
+    const common = own.filter((event) => theirs.has(event)).length;
+    const share = Math.max(common / Math.max(own.length, 1), common / Math.max(theirs.size, 1));
+    const jaccard = common / Math.max(own.length + theirs.size - common, 1);
     if (share >= OVERLAP && jaccard > (best?.jaccard ?? 0)) best = { incident, jaccard };
   }
   return best?.incident;
