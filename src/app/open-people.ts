@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { createFlow, FLOW_LASTS_MS, readFlow } from "#model/sign-in-flow.ts";
-import { claimsToKeep, grantPerson } from "#operations/keys/grant-person.ts";
+import { claimsToKeep, grantPerson, joinClaims } from "#operations/keys/grant-person.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { createGuardedFetch } from "#stages/delivery/guarded-fetch.ts";
 import { explainIssuerFailure } from "./explain-issuer-failure.ts";
@@ -80,7 +80,7 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         // Some issuers have groups and names only there.
         const hasMore = config.serverMetadata().userinfo_endpoint !== undefined;
         const more = hasMore ? await client.fetchUserInfo(config, accessToken, own.sub) : {};
-        const claims = { ...more, ...own };
+        const claims = joinClaims(own, more);
         const caller = grantPerson(claims, from);
         if ("refusal" in caller) throw new Refusal(403, { slug: "no-role", detail: caller.refusal });
         // No session lasts longer, and the issuer may name a time that is no date.

@@ -1,4 +1,4 @@
-import { addressBits, readSentAddress } from "./ip-address.ts";
+import { addressBits, readAddress, readSentAddress } from "./ip-address.ts";
 import { SOURCE_TRAITS, type SourceKind, type SourceTrait } from "./kinds.ts";
 
 /** The sources that an alert is about: those that fire, and those that most of its events share. Hostile text. */
@@ -117,7 +117,8 @@ function toAddressTest(patterns: readonly string[]): Test {
 function readRange(text: string): Range | null {
   const slash = text.indexOf("/");
   const base = slash === -1 ? text : text.slice(0, slash);
-  const address = readSentAddress(base);
+  // A sender's address may have a port or others behind it; a network has neither.
+  const address = slash === -1 ? readSentAddress(base) : readAddress(base);
   if (address === null || base !== base.trim()) return null;
   const { family, bytes } = address;
   const all = addressBits(family);

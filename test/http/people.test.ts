@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createSecret } from "#lib/secret.ts";
-import { grantPerson } from "#operations/keys/grant-person.ts";
+import { grantPerson, joinClaims } from "#operations/keys/grant-person.ts";
 import { findFreePort } from "#test/support/free-port.ts";
 import { createVisitor, signToken, startIssuer, type TestIssuer, toTokenText } from "#test/support/issuer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -300,6 +300,16 @@ test.each<[string, object, boolean]>([
   const refusal = "refusal" in granted ? granted.refusal : null;
   const refused = expect.stringContaining("counts only with email_verified true") as string;
   expect(refusal).toEqual(isGranted ? null : refused);
+});
+
+test.each([
+  [{ email: "victim@example.org" }, { email: "ada@evil.example", email_verified: true }],
+  [{ email_verified: true }, { email: "victim@example.org" }],
+  [{ email_verified: true }, { email: "victim@example.org", email_verified: false }],
+  [{}, { email: "victim@example.org", email_verified: false }],
+])("an ID token with %j and userinfo with %j verify no address together", (own, more) => {
+  const settings = issuer.settings({ "victim@example.org": OPERATOR }, { claim: "email" });
+  expect(grantPerson(joinClaims({ sub: "eve", ...own }, more), settings)).toHaveProperty("refusal");
 });
 
 test("an address that is not verified is nobody's name", () => {

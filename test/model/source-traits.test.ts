@@ -71,6 +71,8 @@ test.each([
   "2001:db8::/129",
   "::ffff:203.0.113.0/24",
   " 203.0.113.9",
+  "203.0.113.9,198.51.100.0/24",
+  "[2001:db8::1]:443/64",
   "",
 ])("%j is no address and no network", (text) => {
   expect(isAddressPattern(text)).toBe(false);

@@ -50,6 +50,15 @@ export function grantPerson(
   };
 }
 
+/**
+ * Returns the claims of an ID token and, where it lacks them, those of the issuer's userinfo. An address and what says that it is
+ * verified are of one document, because the one speaks of the other.
+ */
+export function joinClaims(own: Claims, more: Readonly<Record<string, unknown>>): Claims {
+  const { email: _email, email_verified: _verified, ...others } = more;
+  return { ...("email" in own || "email_verified" in own ? others : more), ...own };
+}
+
 /** Returns the claims by which rights are granted again: no others are stored. */
 export function claimsToKeep(claims: Claims, claim: string): Claims {
   const [root = claim] = Object.hasOwn(claims, claim) ? [claim] : claim.split(".", 1);
