@@ -53,7 +53,7 @@ export function renderDocs({ info, tags, paths, components }: Documented, styles
   });
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) =>
-      `<details><summary><code>${name}</code></summary><pre id="schema-${name}">${wordType(schema)}</pre></details>`,
+      `<details><summary><code>${escapeMarkup(name)}</code></summary><pre id="schema-${escapeMarkup(name)}">${wordType(schema)}</pre></details>`,
   );
   const links = [...tags.map(({ name }) => name), "Schemas"].map(
     (name) => `<li><a href="#${toId(name)}">${escapeMarkup(name)}</a></li>`,
@@ -82,13 +82,13 @@ function renderOperation(method: string, path: string, operation: DocumentedOper
   });
   const asked = parameters.map(
     ({ name, in: place, required = false, description: about = "", schema }) =>
-      `<tr><th scope="row"><code>${escapeMarkup(name)}</code></th><td>${place}${required ? ", required" : ""}</td><td><code>${wordType(schema)}</code> ${wordRules(schema)}<br>${toCode(about)}</td></tr>`,
+      `<tr><th scope="row"><code>${escapeMarkup(name)}</code></th><td>${escapeMarkup(place)}${required ? ", required" : ""}</td><td><code>${wordType(schema)}</code> ${wordRules(schema)}<br>${toCode(about)}</td></tr>`,
   );
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema = {} }]) =>
       `<h3>Body: ${escapeMarkup(type)}${requestBody?.required === true ? "" : ", optional"}</h3><pre>${wordType(schema)}</pre>`,
   );
-  return `<details><summary><b data-method="${method}">${method.toUpperCase()}</b> <code>${escapeMarkup(path)}</code> ${escapeMarkup(summary)}</summary>
+  return `<details><summary><b data-method="${escapeMarkup(method)}">${escapeMarkup(method.toUpperCase())}</b> <code>${escapeMarkup(path)}</code> ${escapeMarkup(summary)}</summary>
 ${toProse(description)}${toProse(access)}<pre>${escapeMarkup(toCommand(method, path, operation))}</pre>
 ${asked.length === 0 ? "" : `<h3>Parameters</h3><table>${asked.join("")}</table>`}
 ${bodies.join("")}
@@ -111,7 +111,7 @@ function toCommand(method: string, path: string, { requestBody, ...operation }: 
 function wordType(schema: Schema, margin = ""): string {
   const { $ref, enum: words, anyOf, oneOf, items, properties, additionalProperties, type = "any" } = schema;
   const name = $ref?.split("/").at(-1);
-  if (name !== undefined) return `<a href="#schema-${name}">${name}</a>`;
+  if (name !== undefined) return `<a href="#schema-${escapeMarkup(name)}">${escapeMarkup(name)}</a>`;
   if (schema.const !== undefined) return escapeMarkup(JSON.stringify(schema.const));
   if (words !== undefined) return words.map((word) => escapeMarkup(JSON.stringify(word))).join(" | ");
   const options = anyOf ?? oneOf;
@@ -128,7 +128,7 @@ function wordType(schema: Schema, margin = ""): string {
   }
   if (typeof additionalProperties === "object")
     return `{ [name]: ${wordType(additionalProperties, margin)} }`;
-  return [type].flat().join(" | ");
+  return [type].flat().map(escapeMarkup).join(" | ");
 }
 
 const RULES = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "format", "default"];
