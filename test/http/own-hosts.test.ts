@@ -76,6 +76,21 @@ test("S26: probes, and requests with a valid key, are answered under any host", 
   expect((await ask(port, "/metrics", { host, accesskey: "x" })).status).toBe(401);
 });
 
+test.each([
+  ["rebound.example", "localhost", 421],
+  ["rebound.example:8080", "waf.example.com", 421],
+  ["localhost:8080", "rebound.example", 421],
+  ["inner:8080", "waf.example.com", 200],
+  ["[2001:db8::1]:8080", "waf.example.com", 200],
+  ["waf.example.com:443", "waf.example.com", 200],
+])(
+  "S26: behind a trusted proxy, the host %s with the forwarded host %s is answered with %i",
+  async (host, forwarded, status) => {
+    const { port } = await startHttp({ trustedProxies: ["127.0.0.1"], publicUrl: "https://waf.example.com" });
+    expect((await ask(port, "/openapi.json", { host, "x-forwarded-host": forwarded })).status).toBe(status);
+  },
+);
+
 test("S10: an answer through a trusted proxy with TLS keeps the browser on TLS for a year, and no other answer does", async () => {
   const { port } = await startHttp({ trustedProxies: ["127.0.0.1"] });
   const { port: direct } = await startHttp();

@@ -8,16 +8,17 @@ const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal)$/;
 /**
  * Returns whether a request is to a host of this service. If another host's name suddenly points here (DNS rebinding), a
  * browser treats its pages as of the same origin. Such a page has no valid key, so a request with one is answered under any
- * name. `own` are names of this service.
+ * name. `own` are names of this service. A page may set X-Forwarded-Host to any name, but no page can set Host, so behind a
+ * trusted proxy both must be own.
  */
 export function createIsOwnHost(
   own: readonly string[],
-): (request: Pick<FastifyRequest, "hostname">) => boolean {
+): (request: Pick<FastifyRequest, "hostname" | "headers">) => boolean {
   const names = new Set(own.map(normalise));
-  return ({ hostname }) => {
-    const name = normalise(hostname);
-    return name === "" || names.has(name) || PRIVATE.test(name) || ipaddr.isValid(name);
-  };
+  return ({ hostname, headers }) =>
+    [hostname, (headers.host ?? "").replace(/:\d*$/, "")]
+      .map(normalise)
+      .every((name) => name === "" || names.has(name) || PRIVATE.test(name) || ipaddr.isValid(name));
 }
 
 export function unknownHost(): Refusal {
