@@ -7,6 +7,7 @@ import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { VERDICTS } from "#model/kinds.ts";
 import { LOOK_AFTER_MS } from "#model/verdict.ts";
 import { maskMessage } from "#operations/alerts/mask-message.ts";
+import { exclusionOf } from "#stages/alerting/message/exclusion-command.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -208,4 +209,16 @@ test("a masked key sees neither the matched text nor an address that the request
     url: "https://shop.example/?from=203.0.113.*",
   });
   expect(JSON.stringify(masked?.verdict)).not.toContain("203.0.113.7");
+});
+
+test("a sample request that writes a placeholder into its URL gives no command", () => {
+  const { sample } = verdictOf();
+  const spike = { zoneId: 101, ruleId: "942100" };
+  const commandFor = (path: string) => {
+    const url = `https://shop.example${path}`;
+    return exclusionOf(spike, verdictOf({ said: "misfire", sample: sample && { ...sample, url } }))?.command;
+  };
+  for (const path of ["/admin/{...}", "/admin/{n}?q", "/admin/{slug}/edit"])
+    expect(commandFor(path)).toBeNull();
+  expect(commandFor("/admin/17")).toContain("/admin/{n}");
 });

@@ -3,6 +3,7 @@ import { exclusionProposal } from "#model/exclusion.ts";
 import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
 import { proposeExclusion, refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
 import type { VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import { PLACEHOLDERS } from "#stages/detection/verdict/path-template.ts";
 
 const RULE = "942440";
 const AT = Date.UTC(2026, 10, 20, 12);
@@ -220,4 +221,24 @@ test("a thousand shapes of hostile paths end in a refusal", () => {
   }));
   const proposal = proposeExclusion(drawEvidence(shapes));
   expect(proposal).toMatchObject({ form: "refused", events: 5_000 });
+});
+
+test.each(Object.keys(PLACEHOLDERS))(
+  "nothing is proposed from requests that write %s into their URL",
+  (name) => {
+    for (const path of [`/admin/${name}`, `/admin/x/${name}?q`, `/admin/${name}/edit#top`]) {
+      const drawn = { url: `https://shop.example.test${path}`, method: "GET", times: 30 };
+      expect(proposeExclusion(drawEvidence([drawn]))).toMatchObject({ form: "refused", clauses: [] });
+    }
+    // A URL is read to its 2,048th character, so the end of a segment may be cut off.
+    const before = `https://shop.example.test/${"a".repeat(2_048 - 27 - name.length)}/`;
+    const cut = { url: `${before}${name}x`, method: "GET", times: 30 };
+    expect(proposeExclusion(drawEvidence([cut])).clauses).toEqual([]);
+  },
+);
+
+test("requests that write a placeholder add nothing to the proposal of others", () => {
+  const literal = { url: "https://shop.example.test/products/{n}/reviews", method: "POST", times: 50 };
+  const proposal = proposeExclusion(drawEvidence([{ ...REVIEWS, times: 50 }, literal]));
+  expect(proposal).toMatchObject({ form: "partial", covered: 0.5 });
 });

@@ -3,7 +3,7 @@ import type { ExclusionClause } from "#model/exclusion.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { holdsPlaceholder, templateOf } from "#stages/detection/verdict/path-template.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 import { canBeTyped, LONGWATCH, quoteForShell } from "./silence-command.ts";
 
@@ -35,7 +35,7 @@ export function exclusionOf(
 
 function clauseOf(ruleId: string, sample: StoredVerdict["sample"]): ExclusionClause | null {
   // The sample of a member of the same alert may be of another rule.
-  if (sample === null || sample.ruleId !== ruleId) return null;
+  if (sample === null || sample.ruleId !== ruleId || holdsPlaceholder(sample.url)) return null;
   const template = templateOf(sample.url);
   // Every path is wider than what one request shows.
   if (template === "" || template === "/") return null;

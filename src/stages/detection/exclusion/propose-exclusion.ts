@@ -3,7 +3,7 @@ import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
 import { holdsIdiom, type RequestDetails } from "#model/request-facts.ts";
 import { isSumRule } from "#model/rule-family.ts";
 import type { VerdictEvidence } from "../verdict/evidence.ts";
-import { templatesOf } from "../verdict/path-template.ts";
+import { holdsPlaceholder, templatesOf } from "../verdict/path-template.ts";
 
 /** Fewer events say nothing about a rule. */
 const FEWEST_EVENTS = 10;
@@ -48,7 +48,8 @@ export function proposeExclusion(evidence: VerdictEvidence): ExclusionProposal {
   const ruleId = evidence.ruleId ?? mostCommon(evidence.events.map((event) => event.ruleId)) ?? "";
   const own = evidence.events.filter((event) => event.ruleId === ruleId);
   const features = own.map(({ feature = "" }) => feature);
-  const templateFor = templatesOf(own.map(({ url }) => url));
+  const toTemplate = templatesOf(own.map(({ url }) => url));
+  const templateFor = (url: string) => (holdsPlaceholder(url) ? "" : toTemplate(url));
   const toMatch = ({ url }: (typeof own)[number], facts?: RequestDetails): Match => ({
     template: templateFor(url),
     method: facts?.method || null,

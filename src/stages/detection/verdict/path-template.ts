@@ -41,13 +41,27 @@ const LONG_WORD = /^[A-Za-z0-9_=~]{20,}$/;
  * template of a template is the same. Returns '' for an empty URL.
  */
 export function templateOf(url: string): string {
-  const path = toUrlPart("path", url.slice(0, MAX_URL_CHARS));
-  if (path === "") return "";
-  const segments = (path.startsWith("/") ? path.slice(1) : path).split("/", MAX_SEGMENTS + 1);
+  const segments = segmentsOf(url);
+  if (segments.length === 0) return "";
   const kept = segments
     .slice(0, MAX_SEGMENTS)
     .map((segment, index) => toPlaceholder(index, segment) ?? cleanText(segment, MAX_SEGMENT_CHARS));
   return `/${kept.join("/")}${segments.length > MAX_SEGMENTS ? "/{...}" : ""}`;
+}
+
+/**
+ * Returns whether a URL's path has the text of a placeholder as a segment. The template of such a URL means other URLs, too,
+ * and nothing in it says so: a visitor writes `/admin/{...}` so that `/admin/*` is proposed.
+ */
+export function holdsPlaceholder(url: string): boolean {
+  return segmentsOf(url).some((segment) => Object.hasOwn(PLACEHOLDERS, segment));
+}
+
+/** Returns the segments that a template is made of, and one more if there are more. Empty for an empty URL. */
+function segmentsOf(url: string): string[] {
+  const path = toUrlPart("path", url.slice(0, MAX_URL_CHARS));
+  if (path === "") return [];
+  return (path.startsWith("/") ? path.slice(1) : path).split("/", MAX_SEGMENTS + 1);
 }
 
 function toPlaceholder(index: number, segment: string): keyof typeof PLACEHOLDERS | null {
