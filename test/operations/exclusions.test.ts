@@ -23,6 +23,7 @@ const NOW = START + 5 * DAY_MS;
 const SPAN = { from: START, to: NOW };
 /** The zone of the tests that store more events. */
 const OTHER_ZONE = 102;
+const FORM_ZONE = 104;
 
 interface Drawn extends WafEvent {
   readonly method: string;
@@ -180,6 +181,35 @@ test("the form for a path names the hosts of the clause's events, and is counted
   const own = await replay({ template: "/{n}", method: null, parameter: null });
   expect(own.silenced.events).toBe(0);
   expect(own.everythingOnPath).toBeNull();
+});
+
+test("an authority that is no origin as a whole gives the form for a path no host", async () => {
+  const authorities = [
+    "https://sub_x.example.test",
+    "https://user@www.example.test",
+    "https://user:80@www.example.test",
+    "https://www.example.test:8080x",
+    "https://www.example.test..",
+    String.raw`https://www.example.test\@b.example.test`,
+    "https://www.example.test\n.b.example.test",
+    "https://www.ex%61mple.test",
+    "https://[2001:db8::1]",
+  ];
+  const at = NOW - DAY_MS;
+  const drawn = authorities.map((authority, index) =>
+    makeEvent({
+      logId: `a${index}`,
+      occurredAt: at,
+      ruleId: RULE,
+      ip: "192.0.2.9",
+      url: `${authority}/none/1`,
+    }),
+  );
+  await world.store(drawn, { hasRecord: () => false, zoneId: FORM_ZONE });
+  const clause = { template: "/none/{n}", method: null, parameter: null };
+  const found = await replay(clause, SPAN, FORM_ZONE);
+  expect(found.silenced.events).toBe(authorities.length);
+  expect(found).toMatchObject({ origins: [], everythingOnPath: null });
 });
 
 test("a clause without method and parameter silences every event of the rule on the path", async () => {

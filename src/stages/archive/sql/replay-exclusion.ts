@@ -88,7 +88,8 @@ export function replayExclusion(
     template === null
       ? raw("false")
       : duck`(contains(url, ${bound(longest)}) and regexp_matches(url, ${bound(pattern)}))`;
-  const toOrigin = duck`regexp_extract(url, ${bound(written?.origin ?? "")})`;
+  // The whole authority is an origin, or none is: the beginning of one with a user is a host that nobody asked for.
+  const toOrigin = duck`regexp_extract(url, ${bound(`(${written?.origin ?? ""})([/?#]|$)`)}, 1)`;
   const isWritten =
     written === null
       ? raw("false")
