@@ -211,6 +211,26 @@ test("a masked key sees neither the matched text nor an address that the request
   expect(JSON.stringify(masked?.verdict)).not.toContain("203.0.113.7");
 });
 
+test("a masked key sees no command for a path with an address, because its masked form would try another path", async () => {
+  const id = await world.openSpike();
+  const { sample } = verdictOf();
+  await store(id, { sample, said: "misfire" });
+  await createProcess().runAt(0);
+  const [row] = await world.messages();
+  const see = (path: string) => {
+    const command = `longwatch exclusion try --zone 101 --rule 942100 --path '${path}'`;
+    const { exclusion } = maskMessage({ ...row!.message, exclusion: { command, reason: null } });
+    return { exclusion, command };
+  };
+  for (const path of ["/ip/203.0.113.9/edit", "/a:::"])
+    expect(see(path).exclusion).toEqual({
+      command: null,
+      reason: expect.stringMatching(/^Not shown/) as string,
+    });
+  const plain = see("/login");
+  expect(plain.exclusion).toEqual({ command: plain.command, reason: null });
+});
+
 test("a sample request that writes a placeholder into its URL gives no command", () => {
   const { sample } = verdictOf();
   const spike = { zoneId: 101, ruleId: "942100" };

@@ -378,3 +378,39 @@ test("a masked key sees no address and no matched text, and a key of another zon
   const foreign = await makeKey(world.database, "reader", { zoneIds: [102] });
   expect((await fetch(address, { headers: { AccessKey: foreign.key } })).status).toBe(403);
 });
+
+test("a masked key sees no form that masking would change into another pattern, and how many there are", async () => {
+  const at = NOW - DAY_MS / 2;
+  const paths = ["/ip/203.0.113.9/edit", "/a:::", "/plain/x"];
+  const drawn = paths.map((path, index) =>
+    makeEvent({
+      logId: `f${index}`,
+      occurredAt: at,
+      ruleId: RULE,
+      ip: "192.0.2.9",
+      url: `https://h.example${path}`,
+    }),
+  );
+  await world.store(drawn, { hasRecord: () => false, zoneId: FORM_ZONE });
+  const { url } = await startArchive(world.database.url, {}, { clock: () => NOW }, { files: folder.files });
+  const [masked, open] = [
+    await makeKey(world.database, "reader", { isMasked: true }),
+    await makeKey(world.database, "reader"),
+  ];
+  const ask = async (path: string, { key }: { key: string }) => {
+    const asked = `${url}/api/v1/exclusions/replay?zone=${FORM_ZONE}&rule=${RULE}&path=${encodeURIComponent(path)}`;
+    const answer = await fetch(asked, { headers: { AccessKey: key } });
+    const { forms, hiddenForms } = (await answer.json()) as {
+      forms: { reach: string; text: string }[];
+      hiddenForms: number;
+    };
+    return { reaches: forms.map(({ reach }) => reach), texts: forms.map(({ text }) => text), hiddenForms };
+  };
+  for (const path of paths) {
+    const whole = await ask(path, open);
+    expect(whole).toMatchObject({ reaches: ["clause", "rule", "rule", "path"], hiddenForms: 0 });
+    const shown = await ask(path, masked);
+    for (const text of shown.texts) expect(whole.texts).toContain(text);
+    expect(shown).toMatchObject(path === "/plain/x" ? whole : { reaches: ["rule", "rule"], hiddenForms: 2 });
+  }
+});

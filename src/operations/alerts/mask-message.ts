@@ -31,13 +31,16 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     verdict: verdict && maskVerdict(verdict),
     howToSilence: maskNullable(howToSilence),
     disagreement: disagreement === undefined ? undefined : maskText(disagreement),
-    // The command names the path of a request.
-    ...(exclusion === undefined
-      ? {}
-      : { exclusion: { ...exclusion, command: maskNullable(exclusion.command) } }),
+    ...(exclusion === undefined ? {} : { exclusion: maskExclusion(exclusion) }),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };
+}
+
+/** The command names the path of a request. With an address masked, it would try another path. */
+function maskExclusion(exclusion: NonNullable<AlertMessage["exclusion"]>) {
+  if (maskNullable(exclusion.command) === exclusion.command) return exclusion;
+  return { command: null, reason: "Not shown: an address is in it, which your key does not see." };
 }
 
 /** A request may quote the address of its sender. The matched text is of a raw record, which a masked key does not see. */

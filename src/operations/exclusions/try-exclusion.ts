@@ -4,6 +4,7 @@ import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { EXCLUSION_REACHES, EXCLUSION_TOOLS } from "#model/kinds.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
 import { describeClause, writeForms } from "#stages/detection/exclusion/write-forms.ts";
@@ -58,6 +59,12 @@ const TriedExclusion = z
       .array(z.object({ tool: z.enum(EXCLUSION_TOOLS), reach: z.enum(EXCLUSION_REACHES), text: Text }))
       .describe(
         "Texts for the platform. A reach of rule or path is wider than the exclusion. Longwatch applies none.",
+      ),
+    hiddenForms: z
+      .number()
+      .int()
+      .describe(
+        "Number of forms that a masked key does not see: with its addresses masked, a form would name other URLs.",
       ),
   })
   .meta({ id: "TriedExclusion" });
@@ -132,6 +139,9 @@ export const tryExclusion = defineQuery({
             `${one.isSuspicious ? "suspicious" : "ordinary  "}  ${one.at}  ${toLine(`${one.ip} ${one.method} ${one.url}  ${one.parameter ?? ""} ${one.matched ?? ""}`, 200)}`,
         ),
         ...forms.map(({ tool, reach, text }) => `\n${tool} (${reach}):\n${text}`),
+        tried.hiddenForms === 0
+          ? ""
+          : `\n${many(tried.hiddenForms, "form")} not shown: an address is in them, which your key does not see.`,
       ];
       return `${lines.filter((line) => line !== "").join("\n")}\n`;
     },
@@ -162,6 +172,9 @@ export const tryExclusion = defineQuery({
         replayClause({ ...deps, openedBlocks: searching.openedBlocks }, zone, { clause, from, to }, stopped),
     );
     refuseIt(feature);
+    const written = template === null ? [] : writeForms(zone, clause, origins);
+    // A masked form is another pattern than the one that was counted, and its `*` may match far more.
+    const forms = caller.masked ? written.filter(({ text }) => maskText(text) === text) : written;
     return {
       zone,
       from: toIso(from),
@@ -169,7 +182,8 @@ export const tryExclusion = defineQuery({
       clause: describeClause(clause),
       ...replayed,
       samples: replayed.samples.map(({ logId: _logId, ...one }) => ({ ...one, at: toIso(one.at) })),
-      forms: template === null ? [] : writeForms(zone, clause, origins),
+      forms,
+      hiddenForms: written.length - forms.length,
     };
   },
 });

@@ -64,7 +64,7 @@ const COUNTS = ["events", "addresses", "days", "suspicious"] as const;
 
 /** The wide forms stand beside it, so that a reader sees why not. */
 function Replay({ of }: { readonly of: Output<"exclusion.try"> }) {
-  const { silenced, ruleInZone, everythingOnPath, isExact, samples, forms } = of;
+  const { silenced, ruleInZone, everythingOnPath, isExact, samples, forms, hiddenForms } = of;
   const rows = [
     { what: "this exclusion", ...silenced },
     { what: "the rule in the whole zone", ...ruleInZone },
@@ -106,6 +106,11 @@ function Replay({ of }: { readonly of: Output<"exclusion.try"> }) {
           </pre>
         </details>
       ))}
+      {hiddenForms === 0 ? null : (
+        <div className="lw-note">
+          {many(hiddenForms, "form")} not shown: an address is in them, which your key does not see.
+        </div>
+      )}
     </>
   );
 }
