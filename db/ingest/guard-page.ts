@@ -22,9 +22,11 @@ export interface ErasureGuard extends RecordEraser {
    * cover.
    */
   judge(tombstones: readonly TombstoneRow[]): Promise<ErasureJudge | null>;
-  /** Returns the part of unreadable bytes that may be kept. */
-  eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
+  /** Returns the parts of an unreadable entry that may be kept. */
+  eraseUnreadable(entry: Unreadable, covers: (ip: string) => boolean): Promise<Unreadable>;
 }
+
+type Unreadable = Pick<NewQuarantinedEntry, "raw" | "reason">;
 
 export interface ErasureJudge {
   /** Matches the tombstones that were made with the key in use. */
@@ -147,7 +149,7 @@ export function eraseFromQuarantine(
 ): Promise<NewQuarantinedEntry[]> {
   const covers = (ip: string) => orphans.length > 0 || match(ip) !== null;
   return Promise.all(
-    entries.map(async (entry) => ({ ...entry, raw: await guard.eraseUnreadable(entry.raw, covers) })),
+    entries.map(async (entry) => ({ ...entry, ...(await guard.eraseUnreadable(entry, covers)) })),
   );
 }
 

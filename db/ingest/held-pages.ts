@@ -5,7 +5,7 @@ import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { replaceRaw } from "../privacy/erase-quarantine.ts";
+import { replaceEntry } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
@@ -154,17 +154,17 @@ export function releaseHeldEntries(
     const judge = await guard.judge(tombstones);
     if (judge === null) return { isJudged: false, entries: 0 };
     const covers = (ip: string) => judge.orphans.length > 0 || judge.match(ip) !== null;
-    const { id: key, raw: bytes, isHeld } = quarantinedEntries;
+    const { id: key, raw: bytes, reason: why, isHeld } = quarantinedEntries;
     const rows = await tx
-      .select({ id: key, raw: bytes })
+      .select({ id: key, raw: bytes, reason: why })
       .from(quarantinedEntries)
       .where(and(eq(quarantinedEntries.zoneId, zoneId), isHeld))
       .orderBy(key)
       .limit(limit)
       .for("update");
-    for (const { id, raw } of rows) {
-      const after = await guard.eraseUnreadable(raw, covers);
-      if (after !== raw) await replaceRaw(tx, id, after);
+    for (const row of rows) {
+      const after = await guard.eraseUnreadable(row, covers);
+      if (after.raw !== row.raw || after.reason !== row.reason) await replaceEntry(tx, row.id, after);
     }
     const ids = sql.param(rows.map(({ id }) => id));
     await tx.update(quarantinedEntries).set({ isHeld: false }).where(sql`${key} = any(${ids}::bigint[])`);

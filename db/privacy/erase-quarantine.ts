@@ -9,8 +9,9 @@ const o = alias(quarantinedEntries, "o");
 const ROWS_PER_TRANSACTION = 200;
 
 export interface QuarantineRewrite {
-  /** Returns its argument if nothing has to change. */
+  /** Both return their argument if nothing has to change. A reason may quote names of the entry's members. */
   readonly raw: (raw: Buffer) => Buffer;
+  readonly reason: (reason: string) => string;
   readonly write: boolean;
 }
 
@@ -37,31 +38,35 @@ export async function rewriteQuarantine(
 async function rewritePage(
   tx: Queryable,
   { zoneId, behind }: { zoneId: number | null; behind: number },
-  { raw: rewrite, write }: QuarantineRewrite,
+  rewrite: QuarantineRewrite,
 ): Promise<{ changed: number; last: number | null }> {
-  const { id: key, raw: bytes } = quarantinedEntries;
+  const { id: key, raw: bytes, reason: why } = quarantinedEntries;
   const rows = await tx
-    .select({ id: key, raw: bytes })
+    .select({ id: key, raw: bytes, reason: why })
     .from(quarantinedEntries)
     .where(and(gt(key, behind), zoneId === null ? undefined : eq(quarantinedEntries.zoneId, zoneId)))
     .orderBy(key)
     .limit(ROWS_PER_TRANSACTION)
     .for("update");
   let changed = 0;
-  for (const { id, raw } of rows) {
-    const after = rewrite(raw);
-    if (after === raw) continue;
+  for (const { id, raw, reason } of rows) {
+    const after = { raw: rewrite.raw(raw), reason: rewrite.reason(reason) };
+    if (after.raw === raw && after.reason === reason) continue;
     changed++;
-    if (write) await replaceRaw(tx, id, after);
+    if (rewrite.write) await replaceEntry(tx, id, after);
   }
   return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : (rows.at(-1)?.id ?? null) };
 }
 
-/** Replaces the bytes of an entry. Deletes the entry if another one already has the new bytes. */
-export async function replaceRaw(tx: Queryable, id: number, raw: Buffer): Promise<void> {
+/** Replaces the bytes and the reason of an entry. Deletes the entry if another one already has the new bytes. */
+export async function replaceEntry(
+  tx: Queryable,
+  id: number,
+  { raw, reason }: { readonly raw: Buffer; readonly reason: string },
+): Promise<void> {
   await tx.delete(quarantinedEntries).where(
     sql`${quarantinedEntries.id} = ${id} and exists (select from ${quarantinedEntries} ${o}
-      where ${o.zoneId} = ${quarantinedEntries.zoneId} and ${o.rawHash} = sha256(${raw}::bytea))`,
+      where ${o.zoneId} = ${quarantinedEntries.zoneId} and ${o.id} <> ${id} and ${o.rawHash} = sha256(${raw}::bytea))`,
   );
-  await tx.update(quarantinedEntries).set({ raw }).where(eq(quarantinedEntries.id, id));
+  await tx.update(quarantinedEntries).set({ raw, reason }).where(eq(quarantinedEntries.id, id));
 }

@@ -370,17 +370,18 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   );
   await database.pool.query(
     `insert into quarantined_entries (zone_id, route, reason, raw)
-     values (101, 'list', 'x', convert_to('{"RemoteIp":"' || $1::text || '"', 'UTF8')), (101, 'list', 'x', 'harmless')`,
+     values (101, 'list', 'unreadable: fields.' || $1::text || ': invalid_union', convert_to('{"RemoteIp":"' || $1::text || '"', 'UTF8')),
+       (101, 'list', 'unreadable: fields.' || $1::text || ': invalid_type', '{"erased":"0a"}'), (101, 'list', 'x', 'harmless')`,
     [person],
   );
   const counted = await erase(person, "--dry-run --json");
   expect(JSON.parse(counted.out)).toMatchObject({
     dryRun: true,
-    found: { events: 0, spikes: 1, alerts: 1, notifications: 1, advice: 1, silences: 1, quarantined: 1 },
+    found: { events: 0, spikes: 1, alerts: 1, notifications: 1, advice: 1, silences: 1, quarantined: 2 },
   });
   expect(await dumpDatabase(database)).toContain(person);
   const { out } = await erase(person);
-  expect(out).toContain("1 spike, 1 alert, 1 message, 1 recommendation, 1 silence, unreadable entries: 1");
+  expect(out).toContain("1 spike, 1 alert, 1 message, 1 recommendation, 1 silence, unreadable entries: 2");
   const { rows: texts } = await database.pool.query(
     `select (select text from advice) as advice, (select reason from silences) as silence,
        (select transitions from alerts) as transitions`,
@@ -401,6 +402,8 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   const erased = { ...sample, ip: "erased", url: "", matched: "", parameter: "" };
   expect(kept).toEqual([verdict, { ...ofPerson, sample: erased }]);
   expect(dump).toContain("unreadable harmless");
+  expect(dump).toContain("unreadable: fields.erased: invalid_union");
+  expect(dump).toContain("unreadable: fields.erased: invalid_type");
   expect((await erase(person)).out).toContain("0 events and 0 records emptied; 0 spikes, 0 alerts");
 });
 

@@ -201,23 +201,34 @@ test("a page that is read again is not held twice, and a stored event that it wo
   expect(await events()).toEqual([`known ${OTHER} whole`, "masked erased empty"]);
 });
 
-test("an entry that cannot be read is kept byte for byte, and checked once the key is back", async () => {
+test("an unreadable entry and its reason are kept as they are, and checked once the key is back", async () => {
   await erase();
   const raw = (ip: string) => Buffer.from(`{"RemoteIp":"${ip}"`);
-  const entry = (ip: string) => ({ route: "list" as const, day: "2026-11-20", reason: "x", raw: raw(ip) });
+  const entry = (ip: string) => ({
+    route: "list" as const,
+    day: "2026-11-20",
+    reason: `fields.${ip}: bad`,
+    raw: raw(ip),
+  });
   await store([], KEYLESS, { quarantined: [entry(PERSON), entry(OTHER)] });
   const kept = async () => {
-    const { rows } = await database.pool.query<{ raw: Buffer; is_held: boolean }>(
-      "select raw, is_held from quarantined_entries order by id",
+    const { rows } = await database.pool.query<{ raw: Buffer; reason: string; is_held: boolean }>(
+      "select raw, reason, is_held from quarantined_entries order by id",
     );
-    return rows.map((row) => `${String(row.raw)} ${row.is_held}`);
+    return rows.map((row) => `${String(row.raw)} ${row.reason} ${row.is_held}`);
   };
-  expect(await kept()).toEqual([`${String(raw(PERSON))} true`, `${String(raw(OTHER))} true`]);
+  expect(await kept()).toEqual([
+    `${String(raw(PERSON))} fields.${PERSON}: bad true`,
+    `${String(raw(OTHER))} fields.${OTHER}: bad true`,
+  ]);
   await judge(GUARD);
   expect(await kept()).toEqual([
-    expect.stringMatching(/^\{"erased":.*\} false$/),
-    `${String(raw(OTHER))} false`,
+    expect.stringMatching(/^\{"erased":.*\} fields\.erased: bad false$/),
+    `${String(raw(OTHER))} fields.${OTHER}: bad false`,
   ]);
+  const late = { ...entry(PERSON), raw: raw(`${PERSON}, later`) };
+  await store([], GUARD, { quarantined: [late] });
+  expect((await kept())[2]).toMatch(/^\{"erased":.*\} fields\.erased: bad false$/);
 });
 
 test("an entry of an erased address that is read again is emptied, and held back without the key", async () => {

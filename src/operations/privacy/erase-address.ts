@@ -255,18 +255,20 @@ async function rewriteOthers(
   { target, key, write }: Rewriting,
 ) {
   const replace = (ip: string) => (target.covers(ip) || target.isSenderOf(ip) ? ERASED : null);
+  const text = (written: string) => replaceAddresses(written, replace);
   const derived = await rewriteDerived(
     database,
     { zoneId },
     {
       json: (value) => replaceInJson(value, replace, { dropTraits: true }),
-      text: (text) => replaceAddresses(text, replace),
+      text,
       write,
     },
   );
   if (write) await eraseSourceUsual(database.db, zoneId, target.covers);
   const quarantined = await rewriteQuarantine(database, zoneId, {
     raw: (raw) => (containsAddress(raw, target.covers) ? eraseUnreadable(key, raw) : raw),
+    reason: text,
     write,
   });
   return { ...derived, quarantined };

@@ -2,6 +2,7 @@ import { ServiceError } from "#lib/errors.ts";
 import { rewriteRawBlock } from "#model/raw-block.ts";
 import { eraseRecord } from "./erase-record.ts";
 import { matchTombstones, type Tombstone } from "./match-tombstones.ts";
+import { ERASED } from "./pseudonym.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 import { replaceAddresses } from "./replace-addresses.ts";
 
@@ -47,9 +48,15 @@ export function createErasureGuard(
       );
       return { match: matchTombstones(key, own), orphans };
     },
-    async eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer> {
-      const isHit = containsAddress(raw, covers);
-      return isHit ? eraseUnreadable(await openKey(), raw) : raw;
+    async eraseUnreadable(
+      { raw, reason }: { readonly raw: Buffer; readonly reason: string },
+      covers: (ip: string) => boolean,
+    ) {
+      return {
+        raw: containsAddress(raw, covers) ? eraseUnreadable(await openKey(), raw) : raw,
+        // The reason quotes names of the entry's members.
+        reason: replaceAddresses(reason, (ip) => (covers(ip) ? ERASED : null)),
+      };
     },
   };
 }
