@@ -65,11 +65,11 @@ export const StoredMatchers = z.object({
   severity: z.array(Name).optional(),
   kind: z.array(Name).optional(),
   ip: z.array(Text).optional(),
-  asn: z.array(Name).optional(),
-  country: z.array(Name).optional(),
-  ja4: z.array(Name).optional(),
-  ua: z.array(Name).optional(),
-  url: z.array(Name).optional(),
+  asn: z.array(Text).optional(),
+  country: z.array(Text).optional(),
+  ja4: z.array(Text).optional(),
+  ua: z.array(Text).optional(),
+  url: z.array(Text).optional(),
 });
 
 export const Silence = z

@@ -83,12 +83,22 @@ test.each(["resolve", "silence"])("a masked key cannot try addresses of attacker
 test("a masked key sees addresses of a silence masked, and cannot try or make one for an address", async () => {
   await world.database().pool.query(
     `insert into silences (starts_at, expires_at, created_by, reason, matchers)
-     values (now() - interval '1 hour', now() + interval '1 hour', 'x', 'x', '{"ip":["203.0.113.7"]}')`,
+     values (now() - interval '1 hour', now() + interval '1 hour', 'x', 'x', $1)`,
+    [
+      {
+        ip: ["203.0.113.7"],
+        asn: ["203.0.113.7"],
+        country: ["203.0.113.7"],
+        ja4: ["203.0.113.7"],
+        ua: ["bot 203.0.113.7"],
+        url: ["/u/203.0.113.7/*"],
+      },
+    ],
   );
   const { url } = await world.start();
   const masked = await world.key("operator", { isMasked: true });
   const list = await (await call(url, "/api/v1/silences", masked)).text();
-  expect(list).toContain("203.0.113.*");
+  expect(list).toContain('"ua":["bot 203.0.113.*"],"url":["/u/203.0.113.*/*"]');
   expect(list).not.toContain("203.0.113.7");
   const post = (path: string, body: object) =>
     call(url, path, masked, {
