@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { maskAddress, maskRecord } from "#stages/archive/mask/mask.ts";
@@ -34,6 +35,16 @@ it("hides what names one visitor in an address of either kind, and whatever is n
     ["::1", "::*"],
     ["::ffff:203.0.113.7", "203.0.113.*"],
     ["203.0.113.7:51234", "203.0.113.*"],
+    ["[2001:db8:1:2::7]:443", "2001:db8:1::*"],
+    ["2001:db8:1::*", "2001:db8:1::*"],
+    ["::*", "::*"],
+    ["203.0.113.9:", "*"],
+    ["203.0.113.009:443", "*"],
+    ["203.0.113.9:123456", "*"],
+    ["203.0.113.9:443:", "*"],
+    ["a:203.0.113.9", "*"],
+    ["203.0.113.9:443::*", "*"],
+    ["2001:db8:1:2:3:4:5:6:7", "*"],
     ["fe80::1%eth0", "*"],
     ["visitor 203.0.113.7", "*"],
     ["anon-abcdefghijklm-nopqrstuvwxyz", "anon-abcdefghijklm-*"],
@@ -42,6 +53,19 @@ it("hides what names one visitor in an address of either kind, and whatever is n
   ] as const) {
     expect(maskAddress(address)).toBe(masked);
   }
+});
+
+it("shows no more than the network of an IPv4 address, whatever is around it", () => {
+  const around = fc.string({
+    unit: fc.constantFrom("1", "a", ":", ".", "*", "[", "]", ",", " "),
+    maxLength: 6,
+  });
+  fc.assert(
+    fc.property(around, around, (before, after) => {
+      expect(maskAddress(`${before}203.0.113.97${after}`)).not.toContain("113.97");
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 it("keeps nothing of a record that a visitor sent but its URL", () => {

@@ -1,6 +1,8 @@
 import { isObject } from "#lib/is-object.ts";
-import { toPlainAddress } from "#model/ip-address.ts";
+import { readAddress, toPlainAddress } from "#model/ip-address.ts";
 import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.ts";
+
+const MASKED_IPV6 = /^(?:(?:[0-9a-f]{1,4}:){1,3}|:):\*$/i;
 
 /**
  * Returns an address without the part that identifies one visitor. Of IPv4 the last octet is removed, as in the
@@ -13,7 +15,8 @@ export function maskAddress(text: string): string {
   if (isPseudonym(address)) return `anon-${splitPseudonym(address).network}-*`;
   const octets = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.(?:\d{1,3}|\*)$/.exec(address);
   if (octets !== null) return `${octets[1]}.*`;
-  if (!/^[0-9a-f:.]*:[0-9a-f:.]*$/i.test(address)) return "*";
+  const isIpv6 = !address.includes("%") && readAddress(address)?.family === 6;
+  if (!isIpv6 && !MASKED_IPV6.test(address)) return "*";
   const [head = ""] = address.split("::");
   const groups = head.split(":").slice(0, 3);
   return `${groups.filter((group) => group !== "").join(":")}::*`;
