@@ -28,6 +28,7 @@ test.each([
   ["?ip=203%2E0%2e113%252E7 and %32%30%33.0.113.%37", "?ip=X and X"],
   ["２０３．０．１１３．７ 203。0。113｡7 ٢٠٣.٠.١١٣.٧", "X X X"],
   ["203.0.\u200b113.\u00ad7", "X"],
+  ["203\ufe0f.0\u034f.113\u115f.\u31647 203.0.1\u{e0100}13.7 203\u{e0030}.0.113\u2064.7", "X X X"],
   ["203&#46;0&#x2E;113&period;7", "X"],
   ["2001[:]db8[:][:]1 ２００１：ｄｂ８：：１", "X X"],
   ["http://3405803783/ ip 3405803783. 0xCB007107 user@16909060", "http://X/ ip X. X user@X"],
@@ -44,7 +45,8 @@ test.each([
   ],
   ["203_0_113_7.dyn.example host_203_0_113_7b 203-000-113-007", "X.dyn.example host_Xb X"],
   ["203 . 0 . 113 . 7, 203. 0. 113. 7 and 203 .0 .113 .7", "X, X and X"],
-  ["203 - 0 - 113 - 7, 203–0–113–7, 203\u20110\u2011113\u20117, 203%2D0%2D113%2D7", "X, X, X, X"],
+  ["203 - 0 - 113 - 7, 203–0–113–7, 203\u20110\u2011113\u20117, 203\u22120\u2212113\u22127", "X, X, X, X"],
+  ["203%2D0%2D113%2D7", "X"],
   ["0xcb . 0x0 . 0x71 . 0x7 and 2026 - 11 - 20 - 10 - 30", "X and 2026 - 11 - 20 - 10 - 30"],
   ["0xcb.0x0.0x71.0x7 0313.0.0161.07 0xcb.0.0161.7 0xCB.0x7107", "X X X X"],
   ["2001-0db8-0000-0000-0000-0000-0000-0007 2001-db8--7.ipv6-literal.net", "X X.ipv6-literal.net"],
@@ -95,6 +97,14 @@ test("a masked text never holds the address, also where a neighbour makes it ano
     }),
     { numRuns: 1_000 },
   );
+});
+
+test("an address is found with any invisible character between its digits", () => {
+  const codes = Array.from({ length: 0xe1000 }, (_, code) => code);
+  const invisible = codes.filter((code) => /[\p{Cf}\p{DI}]/u.test(String.fromCodePoint(code)));
+  expect(invisible.length).toBeGreaterThan(4_000);
+  for (const character of invisible.map((code) => String.fromCodePoint(code)))
+    expect(replaceAddresses(`203.0.1${character}13.7`, wipe)).toBe("X");
 });
 
 test("a text that is masked stays as it is when it is masked again", () => {

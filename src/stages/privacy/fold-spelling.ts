@@ -52,10 +52,10 @@ function fold(before: Folded, pattern: RegExp, toOne: (match: RegExpExecArray) =
 
 /** Returns the ASCII character that a person reads, none for a character that nobody sees, else the character itself. */
 function toPlain(character: string): string {
-  if (/\p{Cf}/u.test(character)) return "";
+  if (/[\p{Cf}\p{DI}]/u.test(character)) return "";
   if (character === "。" || character === "｡") return ".";
-  // Word processors write them instead of a hyphen.
-  if (/\p{Pd}/u.test(character)) return "-";
+  // Word processors write them, or a minus sign, instead of a hyphen.
+  if (/[\p{Pd}\u2212]/u.test(character)) return "-";
   const compatible = character.normalize("NFKC");
   if (PLAIN.test(compatible)) return compatible;
   return /\p{Nd}/u.test(character) ? String(valueOf(character)) : character;
