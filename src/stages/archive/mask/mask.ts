@@ -6,8 +6,8 @@ const MASKED_IPV6 = /^(?:(?:[0-9a-f]{1,4}:){1,3}|:):\*$/i;
 
 /**
  * Returns an address without the part that identifies one visitor. Of IPv4 the last octet is removed, as in the
- * platform's records. Of IPv6 only the first 48 bits stay, and of a pseudonym only the network's part. A text that is
- * no address is hidden.
+ * platform's records. Of IPv6 only the first 48 bits stay (of 6to4 16 bits, because an IPv4 address follows), and of a
+ * pseudonym only the network's part. A text that is no address is hidden.
  */
 export function maskAddress(text: string): string {
   const address = toPlainAddress(text);
@@ -18,8 +18,8 @@ export function maskAddress(text: string): string {
   const isIpv6 = !address.includes("%") && readAddress(address)?.family === 6;
   if (!isIpv6 && !MASKED_IPV6.test(address)) return "*";
   const [head = ""] = address.split("::");
-  const groups = head.split(":").slice(0, 3);
-  return `${groups.filter((group) => group !== "").join(":")}::*`;
+  const groups = head.split(":").filter((group) => group !== "");
+  return `${groups.slice(0, groups[0] === "2002" ? 1 : 3).join(":")}::*`;
 }
 
 /**
