@@ -38,6 +38,7 @@ test.each([
   ],
   ["1[.]2 see [.] and 5 dots, naïve café · 12％", "1[.]2 see [.] and 5 dots, naïve café · 12％"],
   ["7.113.0.203.in-addr.arpa, 8.113.0.203.IN-ADDR.ARPA.", "X, X."],
+  ["7.0-255.113.0.203.in-addr.arpa 7.0/25.113.0.203.in-addr.arpa 7.0%2F25.113.0.203.in-addr.arpa", "X X X"],
   [`${"7.0.0.0.".repeat(6)}8.b.d.0.1.0.0.2.ip6.arpa`, "X"],
   [
     "203-0-113-7 ec2-203-0-113-7.compute.example ip203-0-113-7 203-0-113-7-static",
@@ -118,6 +119,8 @@ test("the name of a reverse lookup is that of one person, and not of the person 
   expect(erase("203.0.113.7")).toBe("X");
   expect(erase("7.113.0.203")).toBe("7.113.0.203.in-addr.arpa");
   expect(maskText("7.113.0.203.in-addr.arpa")).toBe("203.0.113.*");
+  for (const range of ["0-255", "0/24", "0_255", "000%2f025"])
+    expect(maskText(`207.${range}.113.0.203.in-addr.arpa`)).toBe("203.0.113.*");
 });
 
 test("any address is found as the names of hosts and as programs spell it", () => {
@@ -179,6 +182,7 @@ test("text made to be slow is read like any other", () => {
     "0x1.",
     "abcd-",
     "7.113.0.203.in-addr.",
+    "7.0-255.113.0.203.in-addr.",
     "7.113.0.203.in-addr.arpa ",
     "1-2-3-4 ",
   ]) {

@@ -1,8 +1,8 @@
 import { readAddress } from "#model/ip-address.ts";
 import type { FoundAddress } from "./find-ipv4.ts";
 
-/** The names of reverse lookups, which have the parts of an address backwards. */
-const REVERSE_IPV4 = /(?<!\d)(?:\d{1,3}\.){4}in-addr\.arpa/gi;
+/** The names of reverse lookups, which have the parts of an address backwards. RFC 2317 puts a range after the last part. */
+const REVERSE_IPV4 = /(?<!\d)\d{1,3}\.(?:\d{1,3}(?:[-/_]|%2f)\d{1,3}\.)?(?:\d{1,3}\.){3}in-addr\.arpa/gi;
 const REVERSE_IPV6 = /(?<![\da-f])(?:[\da-f]\.){32}ip6\.arpa/gi;
 /** Parts that names of hosts have: `ec2-203-0-113-7`, `203_0_113_7`. */
 const JOINED = /\d+(?:-\d+){3,}|\d+(?:_\d+){3,}/g;
@@ -23,7 +23,7 @@ export function findSpelled(text: string): FoundAddress[] {
       return address === null ? [] : [{ start, end: start + written.length, address }];
     });
   return [
-    ...find(REVERSE_IPV4, (written) => toIpv4(written.split(".").slice(0, 4).reverse().map(Number))),
+    ...find(REVERSE_IPV4, (written) => toIpv4(readReverse(written))),
     ...find(REVERSE_IPV6, (written) => toIpv6(written.split(".").slice(0, 32).reverse().join(""))),
     ...[...text.matchAll(JOINED)].flatMap((match) => readJoined(text, match[0], match.index)),
     ...find(SPACED, readSpaced),
@@ -43,6 +43,11 @@ export function dropForward(text: string, found: readonly FoundAddress[]): reado
   for (const { 0: name, index } of [REVERSE_IPV4, REVERSE_IPV6].flatMap((one) => [...text.matchAll(one)]))
     isName.fill(1, index, index + name.length);
   return found.filter(({ start, end }) => isName[start] !== 1 || isName[end - 1] !== 1);
+}
+
+function readReverse(name: string): number[] {
+  const parts = name.split(".").filter((part) => /^\d+$/.test(part));
+  return parts.reverse().map(Number);
 }
 
 function toIpv4(parts: readonly number[]): string | null {
