@@ -52,6 +52,10 @@ test.each([
   ["0xcb.0x0.0x71.0x7 0313.0.0161.07 0xcb.0.0161.7 0xCB.0x7107", "X X X X"],
   ["2001-0db8-0000-0000-0000-0000-0000-0007 2001-db8--7.ipv6-literal.net", "X X.ipv6-literal.net"],
   [
+    "host-2001-0db8-0000-0000-0000-0000-0000-0006.isp.example 2001-0DB8-0000-0000-0000-0000-0000-0006-static node2001-0db8-0000-0000-0000-0000-0000-0006b",
+    "host-X.isp.example X-static nodeXb",
+  ],
+  [
     "2026-11-20, 2026-11-20-10-30-00, 942-100-1-2, 555-12-34-56-78, 1. 2. 3. 4. 10.15.19042, 0x7f, t13d1516h2_8daaf6152771_b0da82dd1658",
     "2026-11-20, 2026-11-20-10-30-00, 942-100-1-2, 555-12-34-56-78, 1. 2. 3. 4. 10.15.19042, 0x7f, t13d1516h2_8daaf6152771_b0da82dd1658",
   ],
@@ -145,6 +149,17 @@ test("any address is found as the names of hosts and as programs spell it", () =
       expect(replaceAddresses(`a ${spelled} b`, (found) => (found === ip ? "X" : null))).toContain("X");
     }),
     { numRuns: 500 },
+  );
+});
+
+test("an IPv6 address is found between the words of a host's name", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "f", "g", "-", ".", "_", "1"), maxLength: 6 });
+  fc.assert(
+    fc.property(spelledIpv6, word, word, ({ address }, before, after) => {
+      const groups = address.split(":").map((group) => group.padStart(4, "0"));
+      const only = (ip: string) => (ip === groups.join(":") ? "X" : null);
+      expect(replaceAddresses(`${before}${groups.join("-")}${after}`, only)).toBe(`${before}X${after}`);
+    }),
   );
 });
 

@@ -11,14 +11,16 @@ const SPACED =
 /** Parts as programs read them: `0xcb.0.0161.7`. The last part may stand for several. */
 const MIXED =
   /(?<![\w.])(?:0x[\da-f]{1,8}|\d{1,10})(?:\s{0,3}\.\s{0,3}(?:0x[\da-f]{1,8}|\d{1,10})){1,3}(?![\w]|\.\d)/gi;
-/** All eight groups, or what Windows takes for a name. */
-const DASHED_IPV6 =
-  /(?<![\da-f-])(?:(?:[\da-f]{4}-){7}[\da-f]{4}(?![\da-f-])|[\da-f-]{3,39}(?=\.ipv6-literal\.net))/gi;
+/**
+ * All eight groups, or what Windows takes for a name. A word next to the groups may look like a group, so that every
+ * eight of them count.
+ */
+const DASHED_IPV6 = /(?=((?:[\da-f]{4}-){7}[\da-f]{4}))|(?<![\da-f-])[\da-f-]{3,39}(?=\.ipv6-literal\.net)/gi;
 
 /** Finds the addresses of a text that are spelled backwards, with other separators, or with parts in other number systems. */
 export function findSpelled(text: string): FoundAddress[] {
   const find = (pattern: RegExp, read: (written: string) => string | null) =>
-    [...text.matchAll(pattern)].flatMap(({ 0: written, index: start }) => {
+    [...text.matchAll(pattern)].flatMap(({ 0: whole, 1: written = whole, index: start }) => {
       const address = read(written);
       return address === null ? [] : [{ start, end: start + written.length, address }];
     });
