@@ -30,6 +30,12 @@ test.each([
   ["203.0.\u200b113.\u00ad7", "X"],
   ["203\ufe0f.0\u034f.113\u115f.\u31647 203.0.1\u{e0100}13.7 203\u{e0030}.0.113\u2064.7", "X X X"],
   ["203&#46;0&#x2E;113&period;7", "X"],
+  [
+    String.raw`\u00320\u0033.0.113.7 203\u002e0\u002E113\\u002e7 203\x2e0\x2E113\u{2e}7 2001\x3adb8\u003a\u003A1`,
+    "X X X X",
+  ],
+  [String.raw`203.0\udb40\udd00.113.\ud835\udfd5`, "X"],
+  ["203&#046;0&#x002e;113&#46;7 203&#46;0&#0000000046;113&#x2E;&#55; 2001&colon;db8&#58;&#x3a;1", "X X X"],
   ["2001[:]db8[:][:]1 ２００１：ｄｂ８：：１", "X X"],
   ["http://3405803783/ ip 3405803783. 0xCB007107 user@16909060", "http://X/ ip X. X user@X"],
   [
@@ -177,6 +183,10 @@ test("a member that is nothing but a number is an identifier and stays", () => {
 test("text made to be slow is read like any other", () => {
   for (const part of [
     "[.]",
+    "\\u002e",
+    "\\u{0000",
+    "&#0",
+    "&#x0",
     "%25",
     "１．",
     "1 dot ",

@@ -7,15 +7,18 @@ export interface Folded {
 
 /** Characters that a URL has encoded, also twice (`%252E`): digits, hexadecimal letters, dashes, dots, colons, brackets. */
 const ENCODED = /%(?:25){0,3}(2d|2e|3[0-9a]|4[1-6]|6[1-6]|5b|5d)/gi;
+/** Characters that JSON, JavaScript or HTML have escaped: `\u002e`, `\u{2e}`, `\x2e`, `&#46;`, `&#x2e;`. */
+const ESCAPED =
+  /\\{1,4}(?:u([\da-f]{4})|u\{0{0,9}([\da-f]{1,4})\}|x([\da-f]{2}))|&#(?:x0{0,9}([\da-f]{1,4})|0{0,9}(\d{1,5}));?/gi;
 const FOREIGN = /\P{ASCII}/gu;
-/** `[.]`, `(dot)`, `[.` and `.]`, `\.`, ` dot `, `&#46;`, and the same with a colon. */
+/** `[.]`, `(dot)`, `[.` and `.]`, `\.`, ` dot `, `&period;`, and the same with a colon. */
 const SEPARATOR =
-  /\\{1,4}[.:]|[[({<]\s?(?:dot|[.:])\s?[\])}>]|[[({<]\.|\.[\])}>]|(?<=\d)\s?dot\s?(?=\d)|&(?:#46|#x2e|period);/gi;
+  /\\{1,4}[.:]|[[({<]\s?(?:dot|[.:])\s?[\])}>]|[[({<]\.|\.[\])}>]|(?<=\d)\s?dot\s?(?=\d)|&(?:period|colon);/gi;
 const PLAIN = /^[0-9a-f.:()[\]{}]$/i;
 
 /**
- * Returns the text without the spellings that keep an address from being read: defanged, encoded as in a URL, with
- * full-width or other digits, with characters that nobody sees. Null if the text has none.
+ * Returns the text without the spellings that keep an address from being read: defanged, encoded as in a URL,
+ * escaped, with full-width or other digits, with characters that nobody sees. Null if the text has none.
  */
 export function foldSpelling(written: string): Folded | null {
   const first: Folded = {
@@ -23,8 +26,13 @@ export function foldSpelling(written: string): Folded | null {
     at: Array.from({ length: written.length + 1 }, (_, index) => index),
   };
   const decoded = fold(first, ENCODED, ([, hex = ""]) => String.fromCharCode(Number.parseInt(hex, 16)));
-  const plain = fold(decoded, FOREIGN, ([character]) => toPlain(character));
-  const folded = fold(plain, SEPARATOR, ([separator]) => (separator.includes(":") ? ":" : "."));
+  const unescaped = fold(decoded, ESCAPED, ([, json, braced, short, hex = "", decimal]) =>
+    String.fromCharCode(
+      decimal === undefined ? Number.parseInt(json ?? braced ?? short ?? hex, 16) : Number(decimal),
+    ),
+  );
+  const plain = fold(unescaped, FOREIGN, ([character]) => toPlain(character));
+  const folded = fold(plain, SEPARATOR, ([separator]) => (/:|colon/i.test(separator) ? ":" : "."));
   return folded.text === written ? null : folded;
 }
 

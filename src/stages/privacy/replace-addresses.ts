@@ -31,7 +31,7 @@ export function replaceAddresses(text: string, replace: Replace): string {
 }
 
 const MAY_HOLD_ADDRESS =
-  /[:.]|%(?:25){0,3}(?:2d|2e|3a)|anon-|dot|&#|&period|\d{8}|0x[0-9a-f]{7}|\d\s{0,3}[-_]\s{0,3}\d{1,3}\s{0,3}[-_]\s{0,3}\d|[0-9a-f]{4}-[0-9a-f]{4}-/i;
+  /[:.]|%(?:25){0,3}(?:2d|2e|3a)|anon-|dot|&#|&period|&colon|\\[ux]|\d{8}|0x[0-9a-f]{7}|\d\s{0,3}[-_]\s{0,3}\d{1,3}\s{0,3}[-_]\s{0,3}\d|[0-9a-f]{4}-[0-9a-f]{4}-/i;
 const NOT_ASCII = /\P{ASCII}/u;
 
 /** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
