@@ -144,16 +144,19 @@ export async function removeQuarantined(tx: Queryable, ids: readonly number[]): 
   await tx.delete(quarantinedEntries).where(inArray(id, [...ids]));
 }
 
-/** Sets the reasons of entries that still cannot be stored. */
+/**
+ * Sets the reasons of entries that still cannot be stored. An entry that an erasure has rewritten since it was read keeps
+ * its reason, because the new one may quote the erased address.
+ */
 export async function setReasons(
   db: Queryable,
-  reasons: readonly { readonly id: number; readonly reason: string }[],
+  reasons: readonly Pick<WholeEntry, "id" | "reason" | "raw">[],
 ): Promise<void> {
   for (const one of reasons)
     await db
       .update(quarantinedEntries)
       .set({ reason: one.reason })
-      .where(and(eq(id, one.id), ne(reason, one.reason)));
+      .where(and(eq(id, one.id), eq(raw, one.raw), ne(reason, one.reason)));
 }
 
 /** More entries of a zone are counted as this many. */

@@ -65,13 +65,13 @@ export async function retryQuarantined(
       const read = rows.filter((row) => whyNotYet(row) === null).map((row) => readAgain(row, hashKey));
       const events = read.flatMap(({ event }) => event ?? []);
       const archived = await findArchived(database.db, zoneId, events);
-      const failed = read.flatMap(({ id, event, reason }) => {
-        if (event === null) return { id, reason };
+      const failed = read.flatMap(({ id, raw, event, reason }) => {
+        if (event === null) return { id, raw, reason };
         const day = toDay(event.occurredAt);
-        return archived.has(day) ? { id, reason: inArchive(day) } : [];
+        return archived.has(day) ? { id, raw, reason: inArchive(day) } : [];
       });
       await setReasons(database.db, failed);
-      kept.push(...failed);
+      kept.push(...failed.map(({ id, reason }) => ({ id, reason })));
       const ready = read.filter((one) => !failed.some((other) => other.id === one.id));
       if (ready.length > 0) await storeReady(deps, { zoneId, lease, note }, ready);
       stored += ready.length;
@@ -117,6 +117,7 @@ export function whyNotYet({ isHeld, reason }: Pick<WholeEntry, "isHeld" | "reaso
 
 interface Reading {
   readonly id: number;
+  readonly raw: Buffer;
   /** Null if the entry cannot be stored, for the reason. */
   readonly event: WafEvent | null;
   readonly reason: string;
@@ -130,13 +131,13 @@ function readAgain({ id, raw, day, receivedAt, route, ...row }: WholeEntry, hash
   const entry = parseJson(raw.toString());
   // An event that arrived for an archive day. No entry of the platform has this member.
   if (row.reason === inArchive(day ?? "") && isObject(entry) && "occurredAt" in entry)
-    return { id, event: entry as unknown as WafEvent, reason: "", record: null, isRow: false };
+    return { id, raw, event: entry as unknown as WafEvent, reason: "", record: null, isRow: false };
   const isRow = route === "search" || (isObject(entry) && isObject(entry["fields"]));
   const from = isRow ? ({ route: "search", day: null } as const) : ({ route: "list", day } as const);
   const source = { ...from, receivedAt, hashKey, ...READERS[from.route] };
   const { events, records, quarantined } = readPage([raw], source, [entry]);
   const [event = null, record = null] = [events[0], records[0]];
-  return { id, event, reason: quarantined[0]?.reason ?? "", record, isRow };
+  return { id, raw, event, reason: quarantined[0]?.reason ?? "", record, isRow };
 }
 
 async function findArchived(

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type Database } from "#db/client.ts";
+import { setReasons } from "#db/ingest/quarantine.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { retryQuarantined } from "#jobs/ingest/retry-quarantined.ts";
@@ -134,6 +135,16 @@ test("an entry that still cannot be stored stays, with the reason of today", asy
   expect(await retry()).toEqual({ stored: 0, kept });
   expect(await left()).toEqual(kept);
   expect(await stored()).toEqual([]);
+});
+
+test("setReasons leaves an entry that was erased after it was read", async () => {
+  await quarantine([{ raw: '{"erased":"0a"}', reason: "fields.erased: bad" }]);
+  const set = (raw: string) =>
+    setReasons(database.db, [{ id: 1, raw: Buffer.from(raw), reason: "fields.203.0.113.7: bad" }]);
+  await set('{"fields":{"203.0.113.7":1}}');
+  expect(await left()).toEqual([{ id: 1, reason: "fields.erased: bad" }]);
+  await set('{"erased":"0a"}');
+  expect(await left()).toEqual([{ id: 1, reason: "fields.203.0.113.7: bad" }]);
 });
 
 test("a held entry and one of an answer that was held back are not read", async () => {
