@@ -158,7 +158,7 @@ test("events become a page on a phone, then the AI's advice, and everything adds
   const scanner =
     /Many rules from one address in zone 102:\s+\S+\s+(?:triggered|sent\s+\d+\s+events\s+of)\s+(\d+)\s+different\s+rules/;
   await vi.waitFor(() => {
-    const [message] = posted.filter(({ kind }) => kind === "sources");
+    const message = posted.find(({ kind, zoneId }) => kind === "sources" && zoneId === 102);
     expect(message).toMatchObject({
       zoneId: 102,
       reason: "first",
