@@ -136,10 +136,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
   // Both judge the running minute, too. The polls of a tick come in groups of eight, and one look after each group is
   // enough. The detector of rules looks at all zones, so that with many zones looks are rarer.
-  const zones = deps.zoneIds.length;
+  const pauseMs = Math.max(deps.zoneIds.length * 100, 1_000);
   const afterRollUp = createAfterRollUp(deps, {
-    soon: coalesceCalls(detect, Math.min(Math.max(zones * 100, 1_000), 2_000)),
-    look: coalesceCalls(detect, Math.min(Math.max(zones * 100, 1_000), 10_000)),
+    soon: coalesceCalls(detect, Math.min(pauseMs, 2_000)),
+    look: coalesceCalls(detect, Math.min(pauseMs, 10_000)),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.

@@ -25,7 +25,7 @@ import { findLateNews } from "#stages/detection/late/find-late-news.ts";
 import { findLateSpan, judgeableHours, type LateSpan } from "#stages/detection/late/find-late-span.ts";
 import { toMinute } from "#stages/detection/stored-episode.ts";
 import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
-import { viewZone } from "#stages/detection/zone-view.ts";
+import { viewAfter } from "#stages/detection/zone-view.ts";
 import { followIncidents } from "./judge-incidents.ts";
 import { type JudgeLateDeps, releaseLate } from "./raise-late.ts";
 import { firstReplayed, type ReplayedHours, replayRules, replaySourceHours } from "./replay-late.ts";
@@ -150,11 +150,7 @@ function toJudged(
   return hours
     .filter(({ hour, isCopied }) => hour >= from && hour < to && isCopied)
     .map(({ hour, events }) => {
-      const endMs = (hour + 1) * HOUR_MS;
-      const { isReady } = viewZone(
-        covered.filter(({ startsAtMs }) => startsAtMs < endMs),
-        endMs,
-      );
+      const { isReady } = viewAfter(covered, hour);
       return { zoneId, hour, events, judgedWith: isReady ? settings : TOO_LITTLE_HISTORY };
     });
 }

@@ -47,7 +47,7 @@ export interface JudgeVerdictsDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Rows of events whose records may not be stored yet. */
-  readonly newestRecords?: Pick<NewestRecords, "find">;
+  readonly newestRecords?: Pick<NewestRecords, "get">;
   readonly actions: ActionStates;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
@@ -171,11 +171,9 @@ async function readRequests(
   const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
   const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
   const stored = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
-  const newest = newestRecords?.find(zoneId, keyed);
   const facts = new Map<string, RequestDetails>();
   for (const event of keyed) {
-    const key = hashEventKey(event);
-    const record = stored.get(key) ?? newest?.get(key);
+    const record = stored.get(hashEventKey(event)) ?? newestRecords?.get(zoneId, event);
     if (record !== undefined) facts.set(event.logId, readRequest(record, event, ""));
   }
   return facts;

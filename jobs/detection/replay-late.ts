@@ -12,7 +12,7 @@ import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { toMinute } from "#stages/detection/stored-episode.ts";
 import { createThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
-import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
+import { viewAfter, viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
 import { type CountBudget, countSourceHours, readUsual } from "./count-source-hours.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { closeUntil, createKeptWatch, type KeptWatch, learnHours, takeEvents } from "./kept-watch.ts";
@@ -51,11 +51,7 @@ export async function replayRules(
   const span = { fromMs: firstMinute * MINUTE_MS, toMs: to * HOUR_MS, atLeast, zoneId };
   const views = new Map<number, ZoneView>();
   for (let hour = from; hour < to; hour += 1) {
-    const endMs = (hour + 1) * HOUR_MS;
-    const view = viewZone(
-      covered.filter(({ startsAtMs }) => startsAtMs < endMs),
-      endMs,
-    );
+    const view = viewAfter(covered, hour);
     if (view.isReady) views.set(hour, view);
   }
   const minutes = Array.from({ length: (to - from) * 60 }, (_, i) => from * 60 + i);

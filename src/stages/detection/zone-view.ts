@@ -82,6 +82,15 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   };
 }
 
+/** Returns the view of a zone as it was at the end of an hour, by what is known of the hours now. */
+export function viewAfter(hours: readonly ZoneHour[], hour: number): ZoneView {
+  const endMs = (hour + 1) * HOUR_MS;
+  return viewZone(
+    hours.filter(({ startsAtMs }) => startsAtMs < endMs),
+    endMs,
+  );
+}
+
 function isKnown({ state, startsAtMs, searchedThroughMs }: ZoneHour): boolean {
   if (state === "gap") return false;
   return state === "sealed" || (searchedThroughMs ?? 0) >= startsAtMs + HOUR_MS;

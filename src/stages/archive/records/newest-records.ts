@@ -6,7 +6,7 @@ export type NewestRecords = ReturnType<typeof createNewestRecords>;
 
 /** A search row of a large record, and many of those of a minute of an attack. */
 const MAX_BYTES = 16_777_216;
-/** What an entry needs beside its record. */
+/** Memory of an entry in addition to its record. */
 const ENTRY_BYTES = 200;
 
 /**
@@ -30,14 +30,7 @@ export function createNewestRecords() {
         records.set(keyOf(zoneId, { occurredAt: timestamp, logId }), Buffer.from(raw));
       }
     },
-    /** Returns the rows of these events that are there, by `hashEventKey`. */
-    find(zoneId: number, events: readonly EventKey[]): ReadonlyMap<string, Buffer> {
-      return new Map(
-        events.flatMap((event) => {
-          const found = records.get(keyOf(zoneId, event));
-          return found === undefined ? [] : [[hashEventKey(event), found] as const];
-        }),
-      );
-    },
+    /** Returns the row of an event; undefined if the row is not there. */
+    get: (zoneId: number, event: EventKey): Buffer | undefined => records.get(keyOf(zoneId, event)),
   };
 }
