@@ -6,8 +6,11 @@ import type { Log } from "#lib/log.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { daysOf } from "#model/event-key.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
-import { planLateComparison } from "#stages/coverage/plan-comparison.ts";
-import { type LackingMinute, planLateSearches } from "#stages/coverage/plan-late-searches.ts";
+import {
+  type LackingMinute,
+  planLateComparison,
+  planLateSearches,
+} from "#stages/coverage/plan-comparison.ts";
 import { type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 

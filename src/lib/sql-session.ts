@@ -1,5 +1,3 @@
-import { listSqlHosts, type SqlHost, withSqlHost } from "./sql-hosts.ts";
-
 /**
  * The settings that the code relies on in every session, whatever the server, the database or the role has set: how values
  * are written as text, how texts are read, where tables are found, and what a transaction sees.
@@ -118,4 +116,27 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       throw failure;
     }
   };
+}
+
+export interface SqlHost {
+  /** A name, an address, or the folder of a socket. */
+  readonly host: string;
+  readonly port: string;
+}
+
+/** Returns the hosts of an address with several, as libpq's `host=a,b&port=5432,5433`; none for one host. */
+export function listSqlHosts(databaseUrl: unknown): readonly SqlHost[] {
+  const url = typeof databaseUrl === "string" ? URL.parse(databaseUrl) : null;
+  const hosts = url?.searchParams.get("host")?.split(",") ?? [];
+  if (hosts.length < 2) return [];
+  const ports = url?.searchParams.get("port")?.split(",") ?? [];
+  return hosts.map((host, index) => ({ host, port: ports[index] ?? ports[0] ?? "5432" }));
+}
+
+/** Returns the address with this host only. */
+function withSqlHost(databaseUrl: string, { host, port }: SqlHost): string {
+  const url = new URL(databaseUrl);
+  url.searchParams.set("host", host);
+  url.searchParams.set("port", port);
+  return url.href;
 }

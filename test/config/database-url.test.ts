@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { UsageError } from "#lib/errors.ts";
-import { listSqlHosts } from "#lib/sql-hosts.ts";
+import { listSqlHosts } from "#lib/sql-session.ts";
 
 const SECRET = "s3cretword";
 

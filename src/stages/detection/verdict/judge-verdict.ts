@@ -12,8 +12,7 @@ import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts"
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";
 import { computeFeatures } from "./compute-features.ts";
-import type { VerdictEvidence } from "./evidence.ts";
-import { splitForeground } from "./foreground.ts";
+import { splitForeground, type VerdictEvidence } from "./evidence.ts";
 import { groupRequests } from "./requests.ts";
 import { SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./weights.ts";
 import {
