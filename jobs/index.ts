@@ -105,7 +105,7 @@ export interface JobsDeps {
   readonly settingsOf: (known: string) => string;
   readonly sourceMode: () => SourceMode;
   readonly knownSources: () => readonly KnownSource[];
-  /** What became of requests, by the words of the configuration at the start. */
+  /** Reads from actions whether requests were stopped, by the words of the configuration at the start. */
   readonly actions: ActionStates;
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */

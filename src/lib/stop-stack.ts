@@ -3,7 +3,7 @@ import { within } from "./within.ts";
 
 type Teardown = () => unknown;
 
-/** What a part needs to stop, unless it is a database. */
+/** The time that a part needs to stop. A database needs longer. */
 const PART_MS = 250;
 
 /**

@@ -45,7 +45,7 @@ export function toActionWordSql(column: string): string {
   return `translate(${column}, '${letters.toUpperCase()}-_ ', '${letters}')`;
 }
 
-/** What became of requests by the actions of their events. */
+/** Reads from the action of an event whether its request was stopped or got through. */
 export type ActionStates = ReturnType<typeof createActionStates>;
 
 /**

@@ -29,7 +29,7 @@ export interface OcsfSettings {
 
 /** `action_id` and `disposition_id` of each class of actions. */
 export const OUTCOMES = { blocked: [2, 2], challenged: [4, 23], logged: [1, 1] } as const;
-/** Those of the words of `logged` by which the platform only watched, folded as `foldAction` does. */
+/** The words of `logged` that say that the platform only watched, folded as `foldAction` does. */
 export const OBSERVED = { words: ["log", "logged", "monitor", "monitored"], outcome: [3, 17] } as const;
 
 /** `severity_id` of each of OCSF's words. */

@@ -77,7 +77,7 @@ export function sayLimits({
   return [
     ...(counts.records === 0 ? ["No record was read, so half of the sum counts."] : []),
     ...(start !== undefined && sum < 0 && reason !== undefined
-      ? [`The sum speaks for another class. This decides instead: ${reason}`]
+      ? [`The sum favours another class. This decides instead: ${reason}`]
       : []),
   ];
 }

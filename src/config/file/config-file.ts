@@ -31,7 +31,7 @@ export interface Alerting {
   readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
-  /** What became of requests, by the words of their actions. */
+  /** Reads from actions whether requests were stopped, by the words of the file and the built-in ones. */
   readonly actions: ActionStates;
   /** Null if people sign in with keys only. */
   readonly signIn: SignIn | null;

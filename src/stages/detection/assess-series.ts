@@ -10,7 +10,7 @@ import {
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
-/** What is known of a series in one hour. */
+/** The thresholds of a series in one hour, and how old its rule is. */
 interface KnownHour {
   readonly thresholds: Thresholds;
   /** The hour of the rule's first event. */

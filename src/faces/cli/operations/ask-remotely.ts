@@ -72,7 +72,7 @@ export async function* readRemotely(
     begins,
   }: { path: string; body: object; signal: AbortSignal; type: string; begins: string },
 ): AsyncGenerator<Buffer, void, undefined> {
-  // Of zstd alone a cut answer is always noticed when it is decompressed.
+  // The client library reports a cut answer only if the answer is zstd. It takes cut gzip and br for whole.
   const response = await send(remote, { method: "POST", path, query: {}, body, signal, encoding: "zstd" });
   const wrong = findWrong(response, type);
   if (wrong !== null) {

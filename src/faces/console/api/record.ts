@@ -24,7 +24,7 @@ export function readRecord(log: Record<string, unknown> | null): DecodedRecord {
     matchedIn: toText(match?.name),
     headers: readHeaders(record["Headers"]).map(({ name, value }) => [toText(name), toText(value)]),
     others: Object.entries(record).flatMap(([name, value]) =>
-      // Of several matches, only the first is shown.
+      // If there are several matches, only the first one is shown apart. The list then stays among the other members.
       SHOWN.has(name) && (name !== "TriggerMatch" || !Array.isArray(value) || value.length < 2)
         ? []
         : [[name, toText(value)] as const],

@@ -107,7 +107,7 @@ export function sendProblem(reply: FastifyReply, requestId: string, error: AnyEr
   const form = reply.routeOptions?.config.errorForm ?? "native";
   const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error, reply), requestId }));
   const headers = error instanceof Refusal ? error.headers : {};
-  // That of an answer that failed before its first byte.
+  // If an answer fails before its first byte, its encoding is set already.
   reply.removeHeader("content-encoding");
   return reply
     .code(status)
