@@ -214,12 +214,12 @@ test.each(["settled", "resolved", "turned", "verdict", "advice"])(
   },
 );
 
-test("the summary names what was told in each half", () => {
+test("the summary names what was notified in each half", () => {
   const scored = scoreMessages(labels, readMessages(HEADER + SAID));
   const text = describeScores([{ labels, scored }]);
   expect(text).toMatch(/^ +requests, fitted +requests, other$/m);
-  expect(text).toMatch(/^told of those that must be +3 of 3 +0 of 0$/m);
-  expect(text).toMatch(/^second waves told +1 of 1 +0 of 0$/m);
+  expect(text).toMatch(/^notified, of those that must be +3 of 3 +0 of 0$/m);
+  expect(text).toMatch(/^second waves notified +1 of 1 +0 of 0$/m);
   expect(text).toMatch(/^hostile called misfire ever +1 of 2 +0 of 0$/m);
 });
 
@@ -228,8 +228,8 @@ test("worlds stand beside each other, each with its own figures", () => {
   const streams = { labels: { ...labels, world: "streams" } as const, scored: { cases: [], zones: [] } };
   const { columns, rows } = toFigures([{ labels, scored }, streams], ["fitted"]);
   expect(columns).toEqual(["requests, fitted", "streams, fitted"]);
-  expect(rows.find(([name]) => name === "second waves told")).toEqual([
-    "second waves told",
+  expect(rows.find(([name]) => name === "second waves notified")).toEqual([
+    "second waves notified",
     "1 of 1",
     "0 of 0",
   ]);

@@ -142,14 +142,14 @@ function figuresOf({ cases, zones }: Scored): [string, string][] {
   const noPage = told.filter(({ label }) => label.page === "no");
   return [
     ["cases", String(cases.length)],
-    ["told of those that must be", count(toldOf(must))],
+    ["notified, of those that must be", count(toldOf(must))],
     ...["attack", "scanner", "misfire", "broken-client", "crawler"].map((truth): [string, string] => [
-      `  ${truth} told`,
+      `  ${truth} notified`,
       count(toldOf(of(truth))),
     ]),
-    ["second waves told", count(toldOf(cases.filter(({ label }) => label.wave !== null)))],
+    ["second waves notified", count(toldOf(cases.filter(({ label }) => label.wave !== null)))],
     [`one address, under 15 rules`, count(toldOf(cases.filter(({ label }) => isLoneAddress(label))))],
-    ["told on a zone's first day", count(toldOf(cases.filter(({ label }) => label.firstDay)))],
+    ["notified on a zone's first day", count(toldOf(cases.filter(({ label }) => label.firstDay)))],
     ["seconds to the first, median", show(medianOf(hostile.flatMap(({ seconds }) => seconds ?? [])), 0)],
     [
       "seconds to the first, 90 of 100",
@@ -180,8 +180,8 @@ function figuresOf({ cases, zones }: Scored): [string, string][] {
       "attacks that begin as info",
       count([hostile.filter(({ beginsAsInfo }) => beginsAsInfo).length, hostile.length]),
     ],
-    ["alerts per told case", show(meanOf(told.map(({ alerts }) => alerts)), 2)],
-    ["messages per told case", show(meanOf(told.map(({ messages }) => messages)), 2)],
+    ["alerts per notified case", show(meanOf(told.map(({ alerts }) => alerts)), 2)],
+    ["messages per notified case", show(meanOf(told.map(({ messages }) => messages)), 2)],
     ["false alerts per zone-day", show(perDay(zones.reduce((sum, one) => sum + one.falseAlerts, 0)), 3)],
     ["false pages per zone-day", show(perDay(zones.reduce((sum, one) => sum + one.falsePages, 0)), 3)],
     ["zone-days", show(days, 0)],
