@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
+import { isRemote } from "#faces/cli/operations/remote-commands.ts";
 import { loadProgram } from "#faces/cli/program.ts";
 import { OWN_COMMAND } from "#lib/own-command.ts";
 
@@ -8,44 +9,51 @@ const INTRODUCTION = `<!-- Made from the commands: ${UPDATE} -->
 
 # Commands
 
-Every command and its options, as \`--help\` prints them. The program is called \`longwatch\` here. In a checkout, type
-\`npm run -s longwatch --\` instead, or load the [completion](#completion), which defines \`longwatch\`.`;
+\`\`\`sh
+npm run -s longwatch -- alerts list                    # in a checkout; installed or in a container: longwatch alerts list
+npm run -s longwatch -- alerts list --help             # every option, its default, exit codes and examples
+source <(npm run -s longwatch -- completion bash)      # or zsh, fish: defines longwatch, and Tab completes
+longwatch --url https://waf.example --key-file FILE alerts list     # asks a service elsewhere
+\`\`\`
 
-test("docs/cli.md has the help of every command", async () => {
-  const reference = toReference(await loadProgram());
-  await expect(reference, `make docs/cli.md again: ${UPDATE}`).toMatchFileSnapshot("../../docs/cli.md");
+- **Settings** are environment variables ([all of them](configuration.md)). On the machine of a running service, commands find that
+  service's settings by themselves.
+- **Elsewhere:** the commands with a \`°\` can ask a service on another machine with \`--url\` and \`--key-file\`, or \`LONGWATCH_URL\` and
+  \`LONGWATCH_KEY_FILE\`. The key decides what they show and may do. Plain http to another machine needs \`--plain-http\`. All other
+  commands refuse \`--url\`. Those that work on the database or its files refuse \`LONGWATCH_URL\`, too.
+- **Exit codes:** 0 success, 1 a failure, 2 a mistake in the command line or the settings. The help names other ones, such as those of
+  \`status\`.
+- **Times:** \`2026-11-27T20:51\` or \`2026-11-27 20:51\` (UTC, if no zone is named), \`now\`, \`today\`, \`yesterday\`, \`-2h\` or \`-1d12h\`
+  (\`ms\`, \`s\`, \`m\`, \`h\`, \`d\`, \`w\`), and epoch milliseconds. Output is in UTC.
+- **Output:** \`--json\` prints the API's shapes ([api.md](api.md#lists-errors-streams)).`;
+
+test("docs/cli.md has a line for every command", async () => {
+  const index = toIndex(await loadProgram());
+  await expect(index, `make docs/cli.md again: ${UPDATE}`).toMatchFileSnapshot("../../docs/cli.md");
 });
 
-function toReference(program: Command): string {
-  const commands = listVisible(program);
-  const groups = [...Map.groupBy(commands, (command) => command.helpGroup())].map(
-    ([heading, members]) => `- **${heading}** ${members.map(toLink).join(", ")}`,
+function toIndex(program: Command): string {
+  const groups = [...Map.groupBy(listVisible(program), (command) => command.helpGroup())].map(
+    ([heading, members]) =>
+      `## ${heading.replace(/:$/, "")}\n\n${members.flatMap((one) => toLines(one)).join("\n")}`,
   );
-  const parts = [
-    INTRODUCTION,
-    groups.join("\n"),
-    fence(program),
-    ...commands.flatMap((command) => toSections(command)),
-  ];
-  return `${parts.join("\n\n")}\n`;
+  return `${[INTRODUCTION, ...groups].join("\n\n")}\n`;
 }
 
-function toLink(command: Command): string {
-  return `[${command.name()}](#${command.name()})`;
-}
-
-/** Returns the section of a command, and those of the commands below it. */
-function toSections(command: Command, above: readonly string[] = []): string[] {
+/** Returns the line of a command, or those of the commands below it. */
+function toLines(command: Command, above: readonly string[] = []): string[] {
   const path = [...above, command.name()];
-  const heading = above.length === 0 ? "##" : "###";
-  const below = listVisible(command).flatMap((one) => toSections(one, path));
-  return [`${heading} ${path.join(" ")}\n\n${fence(command)}`, ...below];
-}
-
-function fence(command: Command): string {
-  let help = "";
-  command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 }).outputHelp();
-  return `\`\`\`text\n${help.replaceAll(OWN_COMMAND, "longwatch").trimEnd()}\n\`\`\``;
+  const below = listVisible(command);
+  const lines = below.flatMap((one) => toLines(one, path));
+  // A command that only groups others asks nothing itself.
+  if (below.length > 0 && !isRemote(command)) return lines;
+  const operands = command
+    .usage()
+    .replaceAll(/\[(options|command)\]/g, "")
+    .trim();
+  const typed = [...path, ...(operands === "" ? [] : [operands])].join(" ");
+  const text = command.description().replaceAll(OWN_COMMAND, "longwatch").replaceAll(/\s+/g, " ");
+  return [`- \`${typed}\`${isRemote(command) ? " °" : ""}: ${text}`, ...lines];
 }
 
 function listVisible(command: Command): Command[] {

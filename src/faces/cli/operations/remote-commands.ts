@@ -26,6 +26,11 @@ export function allowRemote(command: Command): Command {
   return command;
 }
 
+/** Returns whether a command can ask a service elsewhere. */
+export function isRemote(command: Command): boolean {
+  return remote.has(command);
+}
+
 /** Returns the arguments that are neither options nor the values of those that name a service elsewhere. */
 export function listWords(args: readonly string[]): string[] {
   return args.filter((arg, index) => !arg.startsWith("-") && !OPTIONS.includes(args[index - 1] ?? ""));
@@ -79,7 +84,7 @@ export function adoptRemote(
   const [first = ""] = typed.split(" ");
   const isAsked =
     url !== undefined || ((env["LONGWATCH_URL"] ?? "") !== "" && !OF_THIS_MACHINE.includes(first));
-  if (isAsked && !remote.has(command)) {
+  if (isAsked && !isRemote(command)) {
     const name = url === undefined ? "LONGWATCH_URL" : "--url";
     const rule = "works on the machine of the service. Run it there, without";
     throw new UsageError([`${name} cannot be used with ${typed}, which ${rule} ${name}`]);
