@@ -32,12 +32,16 @@ export interface FoundSession {
   readonly expiresAt: Date;
   readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "isMasked">;
   /** Null for a key's session. */
-  readonly person: { readonly claims: Readonly<Record<string, unknown>> | null } | null;
+  readonly person: { readonly basis: (typeof sessions.$inferSelect)["claims"] } | null;
 }
 
-/** Returns the live sessions with one of these secrets each. */
-export async function findSessions(db: Queryable, tokenHashes: readonly Buffer[]): Promise<FoundSession[]> {
-  if (tokenHashes.length === 0) return [];
+/** Returns the live sessions with one of these secrets each; without secrets, those of all people. */
+export async function findSessions(
+  db: Queryable,
+  tokenHashes: readonly Buffer[] | null,
+): Promise<FoundSession[]> {
+  if (tokenHashes?.length === 0) return [];
+  const isMeant = tokenHashes === null ? isPerson : inArray(sessions.tokenHash, [...tokenHashes]);
   const zoneIds = sql<
     number[] | null
   >`case when ${isPerson} then ${sessions.zoneIds} else ${apiKeys.zoneIds} end`;
@@ -48,24 +52,31 @@ export async function findSessions(db: Queryable, tokenHashes: readonly Buffer[]
       expiresAt,
       caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked },
       personName: sessions.personName,
-      claims: sessions.claims,
+      basis: sessions.claims,
     })
     .from(sessions)
     .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
-    .where(and(inArray(sessions.tokenHash, [...tokenHashes]), isLive));
-  return rows.map(({ personName, claims, ...found }) => ({
+    .where(and(isMeant, isLive));
+  return rows.map(({ personName, basis, ...found }) => ({
     ...found,
-    person: personName === null ? null : { claims },
+    person: personName === null ? null : { basis },
   }));
 }
 
-/** Stores the rights that a person has by other settings than before. */
+/** Stores the rights of a person's session that has not ended. Returns false if it has these rights already. */
 export async function changeRights(
   db: Queryable,
   id: string,
   rights: { readonly roles: string[]; readonly zoneIds: number[] | null; readonly isMasked: boolean },
-): Promise<void> {
-  await db.update(sessions).set(rights).where(eq(sessions.id, id));
+): Promise<boolean> {
+  const { roles, zoneIds, isMasked } = sessions;
+  const isOther = sql`(${roles}, ${zoneIds}, ${isMasked}) is distinct from
+    (${sql.param(rights.roles, roles)}, ${sql.param(rights.zoneIds, zoneIds)}, ${rights.isMasked})`;
+  const changed = db
+    .update(sessions)
+    .set(rights)
+    .where(and(eq(sessions.id, id), isNull(sessions.endedAt), isOther));
+  return (await changed.returning({ id: sessions.id })).length === 1;
 }
 
 export async function insertSession(

@@ -25,8 +25,16 @@ export const sessions = pgTable(
     personName: text(),
     /** The issuer's token, which its sign-out asks for. Null once the session has ended. */
     idToken: text(),
-    /** The claims that gave the person these rights, by which every request gives them again. Null as the token. */
-    claims: jsonb().$type<Readonly<Record<string, unknown>>>(),
+    /**
+     * The values of the claim that gave the person these rights, by which they are granted again, and the settings that
+     * chose the claim. Null as the token.
+     */
+    claims: jsonb().$type<{
+      readonly issuer: string;
+      readonly clientId: string;
+      readonly claim: string;
+      readonly values: readonly string[];
+    }>(),
     roles: text().array(),
     /** Null is every zone. */
     zoneIds: integer().array(),

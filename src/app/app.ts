@@ -43,7 +43,7 @@ import { createStorage, openArchiveStore, watchBucket } from "./open-archive-sto
 import { openForwarding } from "./open-forwarding.ts";
 import { checkPort, openHttp } from "./open-http.ts";
 import { openKeyring } from "./open-keyring.ts";
-import { openKeys } from "./open-keys.ts";
+import { grantSessions, openKeys } from "./open-keys.ts";
 import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
@@ -280,16 +280,22 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   await reportExcessRights(database, config, log);
   await auditConfig(database, config, alerting.current());
   const inUse = alerting;
+  const servesHttp = config.roles.includes("http");
+  // A process without HTTP may lack `sign_in`.
+  const grantAll = async () => {
+    if (servesHttp) await grantSessions(database, () => inUse.current().signIn);
+  };
+  await grantAll();
   const reload = () => {
     inUse.reload();
     rereadKey();
+    grantAll().catch((thrown) => log.warn({ err: toError(thrown) }, "rights of people not granted again"));
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );
   };
   const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
   const openKey = keyring.open;
-  const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const openStores = async () => ({
     queries: openQueryPool(parts, stack),

@@ -9,7 +9,7 @@ const MEANINGS = {
   ID_TOKEN_NOT_SIGNED:
     "gave an ID token that none of its keys has signed with an algorithm that it names. Correct jwks_uri and the client's signing algorithm (RS256) at the issuer; HS256 and none are refused. If both are right, somebody between this machine and the issuer changes answers.",
   ID_TOKEN_UNFIT:
-    "gave an ID token that is not for this client and one person: azp must be sign_in.client_id, and sub must be text of 1 to 255 characters. Correct the client at the issuer.",
+    "gave an ID token that is not for this client and one person: azp must be sign_in.client_id, and sub must be visible text of 1 to 255 characters without NUL or halves of surrogate pairs. Correct the client at the issuer.",
   invalid_grant: "does not accept the code of this sign-in any more. Sign in again.",
   OAUTH_INVALID_RESPONSE: NOT_OURS,
   OAUTH_JWT_CLAIM_COMPARISON_FAILED: NOT_OURS,

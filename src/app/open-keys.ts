@@ -130,6 +130,14 @@ export function openSessions(database: Database, log: Log, signIn: () => SignIn 
   };
 }
 
+/**
+ * Grants the rights of all people who are signed in by the settings as they are now. So a session that nobody uses is no
+ * exception: it is listed with its rights, and one without rights does not return with the settings of before.
+ */
+export async function grantSessions(database: Database, signIn: () => SignIn | null): Promise<void> {
+  for (const found of await findSessions(database.db, null)) await grantSession(database, found, signIn());
+}
+
 /** Stores the rights that a person's session has by these settings, or ends the session. Returns whether that changed it. */
 async function grantSession(
   database: Database,
@@ -137,7 +145,7 @@ async function grantSession(
   settings: SignIn | null,
 ): Promise<boolean> {
   if (person === null) return false;
-  const granted = grantAgain(person.claims, settings);
+  const granted = grantAgain(person.basis, settings);
   const before = toCaller(caller);
   const nameRights = ({ roles, zoneIds, masked }: Pick<Caller, "roles" | "zoneIds" | "masked">) => ({
     roles: [...roles],
@@ -147,9 +155,12 @@ async function grantSession(
   const rights = granted === null ? null : nameRights(granted);
   if (JSON.stringify(rights) === JSON.stringify(nameRights(before))) return false;
   await inTransaction(database, async ({ tx }) => {
+    const isChanged =
+      rights === null
+        ? (await endSessions(tx, { id, keyId: null })).length > 0
+        : await changeRights(tx, id, rights);
     // If two requests come at once, one of them writes.
-    if (rights === null && (await endSessions(tx, { id, keyId: null })).length === 0) return;
-    if (rights !== null) await changeRights(tx, id, rights);
+    if (!isChanged) return;
     await writeAuditEntry(tx, {
       actor: actorOf(before),
       action: rights === null ? "session.ended" : "session.changed",
@@ -181,7 +192,7 @@ async function open(
       zoneIds: caller.zoneIds?.slice() ?? null,
       isMasked: caller.masked,
       tokenEndsAt: signed.endsAt,
-      claims: signed.claims,
+      claims: signed.basis,
       idToken: signed.idToken.reveal(),
     }),
     userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),

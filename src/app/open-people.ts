@@ -2,10 +2,11 @@ import * as client from "openid-client";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import type { People } from "#faces/http/keys/people.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
+import { isBlank } from "#lib/plain-text.ts";
 import { createSecret } from "#lib/secret.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { createFlow, FLOW_LASTS_MS, readFlow } from "#model/sign-in-flow.ts";
-import { claimsToKeep, grantPerson, joinClaims } from "#operations/keys/grant-person.ts";
+import { grantPerson, joinClaims, toGrantBasis } from "#operations/keys/grant-person.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { createGuardedFetch } from "#stages/delivery/guarded-fetch.ts";
 import { explainIssuerFailure } from "./explain-issuer-failure.ts";
@@ -85,8 +86,8 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         if ("refusal" in caller) throw new Refusal(403, { slug: "no-role", detail: caller.refusal });
         // No session lasts longer, and the issuer may name a time that is no date.
         const endsAt = new Date(Math.min(own.exp * 1_000, clock() + MOST_SESSION_MS));
-        const kept = claimsToKeep(claims, from.claim);
-        return { caller, claims: kept, endsAt, idToken: createSecret(idToken), flowHash: flow.hash };
+        const basis = toGrantBasis(claims, from);
+        return { caller, basis, endsAt, idToken: createSecret(idToken), flowHash: flow.hash };
       }),
     // The session here has ended already. That must not fail with the issuer.
     signOutUrl: (idToken) =>
@@ -101,8 +102,9 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
 /** Checks what the library leaves to its caller. */
 function checkClaims({ sub, azp, iat }: client.IDToken, clientId: string, nowMs: number): void {
   const refuse = (code: string) => Object.assign(new Error("the ID token is refused"), { code });
-  if (sub.trim() === "" || sub.length > MAX_SUB_CHARS || (azp !== undefined && azp !== clientId))
-    throw refuse("ID_TOKEN_UNFIT");
+  // Halves of surrogate pairs would be stored as one character, so two people would be one.
+  const isPerson = !isBlank(sub) && sub.length <= MAX_SUB_CHARS && sub.isWellFormed() && !sub.includes("\0");
+  if (!isPerson || (azp !== undefined && azp !== clientId)) throw refuse("ID_TOKEN_UNFIT");
   const ageMs = nowMs - iat * 1_000;
   if (ageMs < -TOLERATED_MS || ageMs > FLOW_LASTS_MS + TOLERATED_MS)
     throw refuse("OAUTH_JWT_TIMESTAMP_CHECK_FAILED");

@@ -21,6 +21,14 @@ const LINK_STARTS: readonly (readonly [RegExp, string])[] = [
 const PLAIN = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 const ANY_LINK = /:\/\/|www\.|mailto:/i;
 
+/** Matches text of which nothing is seen. U+2800 is a braille letter without a dot. */
+const BLANK = /^[\s\p{C}\p{DI}\p{Z}\u2800]*$/u;
+
+/** Returns whether a text is empty, or only white space and invisible characters. */
+export function isBlank(text: string): boolean {
+  return BLANK.test(text);
+}
+
 function spellOut(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }

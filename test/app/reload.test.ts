@@ -17,7 +17,23 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   const file = path.join(folder, "longwatch.yaml");
-  writeFileSync(file, "channels: { first: { kind: terminal } }\nroute: { group_from: 3 }\n");
+  const signIn = (role: string) =>
+    `sign_in: { issuer: "https://login.example", client_id: x, claim: groups, roles: { desk: { role: ${role} } } }\n`;
+  writeFileSync(
+    file,
+    `${signIn("operator")}channels: { first: { kind: terminal } }\nroute: { group_from: 3 }\n`,
+  );
+  const basis = { issuer: "https://login.example", clientId: "x", claim: "groups", values: ["desk"] };
+  await database.pool.query(
+    `insert into sessions (id, key_id, person_name, roles, is_masked, user_agent, token_hash, token_ends_at, claims)
+     values ('a1', 'person-1', 'ada', '{admin}', false, '', '\\x01', now() + interval '1 hour', $1)`,
+    [basis],
+  );
+  const readSession = async () => {
+    const read = "select roles, ended_at is null as is_live from sessions";
+    const { rows } = await database.pool.query<{ roles: string[]; is_live: boolean }>(read);
+    return rows[0]?.is_live === true ? rows[0].roles : null;
+  };
   const port = await findFreePort();
   const service = startServiceProcess({
     LONGWATCH_PORT: String(port),
@@ -25,6 +41,7 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     LONGWATCH_DATA_DIR: folder,
     LONGWATCH_ROLES: "alerts,http",
     LONGWATCH_CONFIG: file,
+    LONGWATCH_PUBLIC_URL: "https://longwatch.example",
     EDGE_API_URL: "http://127.0.0.1:9",
     EDGE_API_KEY: "key",
     EDGE_SHIELD_ZONES: "101",
@@ -35,6 +52,8 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
   expect(service.printed().match(/"unused":\["route\.group_from"\]/g)).toHaveLength(1);
+  // Nobody has used the session since the role was lowered.
+  expect(await readSession()).toEqual(["operator"]);
   // The values that `config list` compares with.
   expect(readRuntimeFile(folder)?.settings).toMatchObject({
     LONGWATCH_ROLES: "alerts,http",
@@ -43,9 +62,10 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
 
   const parts = (file: string) =>
     `channels: { second: { kind: terminal }, third: { kind: terminal } }\n${file}`;
-  writeFileSync(file, parts("route: { group_from: 3 }\n"));
+  writeFileSync(file, parts(`${signIn("reader")}route: { group_from: 3 }\n`));
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["second","third"]');
+  await expect.poll(readSession, PATIENCE).toEqual(["reader"]);
   // A reload takes every part of the file, or names it.
   await expect
     .poll(() => service.printed().match(/"unused":\["route\.group_from"\]/g), PATIENCE)
@@ -61,6 +81,8 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   await expect
     .poll(() => service.printed(), PATIENCE)
     .toMatch(/"parts":\["forward","actions","schedule"\][^\n]*parts changed that the next start applies/);
+  // This file has no sign_in.
+  await expect.poll(readSession, PATIENCE).toBe(null);
 
   writeFileSync(
     file,

@@ -287,8 +287,14 @@ test("config check names the settings that earlier versions had and that change 
 test.each([
   ["email", "ada@example.org", true],
   ["profile.e-mail", "desk", true],
-  ["upn", "ada@example.org", true],
+  ["upn", "desk", true],
+  ["hd", "example.org", true],
+  ["email_domain", "example.org", true],
+  ["preferred_username", "ada", true],
+  ["https://example.org/claims/unique_name", "ada", true],
+  ["groups", "ada@example.org", true],
   ["groups", "desk", false],
+  ["realm_access.roles", "desk", false],
 ])(
   "config check says of the claim %s and the value %s whether e-mail decides: %s",
   async (claim, value, decides) => {

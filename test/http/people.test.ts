@@ -1,5 +1,6 @@
 import { createHmac, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { grantSessions } from "#app/open-keys.ts";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createSecret } from "#lib/secret.ts";
@@ -172,8 +173,10 @@ test("a person has the rights that the settings of now give, on every replica an
   expect(await rights(other.url)).toEqual(low);
   current.settings = before;
   expect(await rights()).toEqual({ roles: ["admin"], zones: null, maskedAddresses: false });
+  const { sessionId } = (await (await get(url, "/session", signed)).json()) as { sessionId: string };
   const { rows } = await database.pool.query<{ action: string }>(
-    "select action from audit_entries where action = 'session.changed'",
+    "select action from audit_entries where action = 'session.changed' and subject = $1",
+    [`session ${sessionId}`],
   );
   expect(rows.map(({ action }) => action)).toEqual(["session.changed", "session.changed"]);
 });
@@ -184,27 +187,62 @@ test.each<[string, (own: SignIn) => SignIn | null]>([
   ["the client is another", (own) => ({ ...own, clientId: "other" })],
   ["the claim's value has no role", (own) => ({ ...own, roles: { other: OPERATOR } })],
   ["another claim decides", (own) => ({ ...own, claim: "hd" })],
-])("a person's session ends for good if %s", async (_, change) => {
+  [
+    "another claim decides, which gives a role too",
+    (own) => ({ ...own, claim: "email", roles: { ...own.roles, "ada@example.org": OPERATOR } }),
+  ],
+  ["the claim is another part of its object", (own) => ({ ...own, claim: "groups.0" })],
+])("a person's session ends for good if %s, whether it is used meanwhile or not", async (_, change) => {
   const own = issuer.settings({ desk: OPERATOR });
   const { url, current } = await startService(own);
-  const signed = await signIn(url);
+  const [used, idle] = [await signIn(url), await signIn(url)];
   current.settings = change(own);
-  const answers = await Promise.all([0, 1, 2].map(() => get(url, "/session", signed)));
+  const answers = await Promise.all([0, 1, 2].map(() => get(url, "/session", used)));
   expect(answers.map(({ status }) => status)).toEqual([401, 401, 401]);
+  await grantSessions(database, () => current.settings);
   current.settings = own;
-  expect((await get(url, "/session", signed)).status).toBe(401);
+  for (const signed of [used, idle]) expect((await get(url, "/session", signed)).status).toBe(401);
   const { rows } = await database.pool.query(
     "select from sessions where claims is not null and ended_at is not null",
   );
   expect(rows).toEqual([]);
 });
 
-test("a session of a version that stored no claims ends", async () => {
-  const { url } = await startService();
-  const signed = await signIn(url);
-  await database.pool.query("update sessions set claims = null");
-  expect((await get(url, "/session", signed)).status).toBe(401);
+test("a session that nobody uses is listed with the rights that the settings of now give", async () => {
+  await database.pool.query("delete from sessions");
+  const { url, current } = await startService(issuer.settings({ desk: { ...OPERATOR, role: "admin" } }));
+  await signIn(url);
+  const { key } = await makeKey(database, "admin");
+  const list = async () => {
+    const { items } = (await (await call(url, "/api/v1/sessions", key)).json()) as {
+      items: { roles: string[] }[];
+    };
+    return items.map(({ roles }) => roles);
+  };
+  expect(await list()).toEqual([["admin"]]);
+  current.settings = issuer.settings({ desk: { role: "reader", zoneIds: [101], isMasked: true } });
+  const changes = () =>
+    database.pool
+      .query("select from audit_entries where action = 'session.changed'")
+      .then(({ rowCount }) => rowCount);
+  const before = (await changes()) ?? 0;
+  await Promise.all([0, 1, 2].map(() => grantSessions(database, () => current.settings)));
+  expect(await list()).toEqual([["reader"]]);
+  expect(await changes()).toBe(before + 1);
+  current.settings = null;
+  await grantSessions(database, () => current.settings);
+  expect(await list()).toEqual([]);
 });
+
+test.each(["null", `'{"iss": "https://x.example", "groups": ["desk"]}'`])(
+  "a session of a version that stored %s ends",
+  async (stored) => {
+    const { url } = await startService();
+    const signed = await signIn(url);
+    await database.pool.query(`update sessions set claims = ${stored} where ended_at is null`);
+    expect((await get(url, "/session", signed)).status).toBe(401);
+  },
+);
 
 test("a session that an admin revokes is refused at the next request", async () => {
   const { url } = await startService();
@@ -282,6 +320,27 @@ test("a person without a matching value is refused with the claim, its values an
   const next = await begin(url);
   const { detail } = await readProblem(await finish(url, next.cookie, await visit(next.address)));
   expect(detail).toContain("the claim groups has no text");
+});
+
+test.each(["sales\0", "\ud800", "desk\udfff"])(
+  "a person with the group %j is refused with the reason, also if another group has a role",
+  async (group) => {
+    const { url } = await startService();
+    issuer.forge = (own) => signToken({ ...own, claims: { ...own.claims, groups: ["desk", group] } });
+    const { cookie, address } = await begin(url);
+    const { status, type, detail } = await readProblem(await finish(url, cookie, await visit(address)));
+    expect([status, type]).toEqual([403, "no-role"]);
+    expect(detail).toContain("holds a NUL character or half of a surrogate pair");
+  },
+);
+
+test("a NUL character or half of a surrogate pair in another claim is spelled out", async () => {
+  const { url } = await startService();
+  issuer.account = { sub: "ada", groups: ["desk"] };
+  issuer.forge = (own) =>
+    signToken({ ...own, claims: { ...own.claims, preferred_username: "a\0b\ud800", name: "\ud800" } });
+  const info = await (await get(url, "/session", await signIn(url))).json();
+  expect(info).toMatchObject({ keyName: "a\\u{0}b\\u{d800}" });
 });
 
 test.each<[string, object, boolean]>([
@@ -485,8 +544,13 @@ test.each<[string, NonNullable<TestIssuer["forge"]>, string]>([
     UNSIGNED,
   ],
   ["another azp", (own) => signToken({ ...own, claims: { ...own.claims, azp: "other" } }), "azp must be"],
-  ["an empty sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: "" } }), "sub must be"],
-  ["a blank sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: " " } }), "sub must be"],
+  ...["", " ", "\u200b", "\u00a0\u2060", "\ufeff", "\u3164", "\u2800", "\u202e", "a\0", "a\ud800"].map(
+    (sub): [string, NonNullable<TestIssuer["forge"]>, string] => [
+      `sub ${JSON.stringify(sub)}`,
+      (own) => signToken({ ...own, claims: { ...own.claims, sub } }),
+      "sub must be",
+    ],
+  ),
   [
     "a long sub",
     (own) => signToken({ ...own, claims: { ...own.claims, sub: "a".repeat(256) } }),

@@ -73,7 +73,8 @@ test("the name is the verified address, else the user name, the name or the subj
   const all = { email: "a@x.example", email_verified: true, preferred_username: "ada", name: "Ada L." };
   expect(nameOf(all)).toBe("a@x.example");
   expect(nameOf({ ...all, email_verified: false })).toBe("ada");
-  expect(nameOf({ email: " ", name: "Ada L." })).toBe("Ada L.");
+  for (const blank of [" ", "\u200b", "\u2800"])
+    expect(nameOf({ ...all, email: blank, preferred_username: blank })).toBe("Ada L.");
   expect(nameOf({})).toBe("ada");
   expect(nameOf({ name: `\u202e${"x\n".repeat(200)}` })).toMatch(/^\\u\{202e\}x( x)+.*…$/);
   expect(nameOf({ name: "x".repeat(500) }).length).toBe(100);

@@ -35,9 +35,12 @@ export function isEmailClaim(claim: string): boolean {
   return /(?:^|[./:_])e?-?mails?$/i.test(claim);
 }
 
-/** Returns whether e-mail addresses decide about roles: those of the claim, or those in the table. */
+/** Matches the names of claims that issuers make of an e-mail address, or fill with one. */
+const OF_EMAIL = /mail|(?:^|[./:_-])(?:hd|domain|upn|unique_name|(?:preferred_)?username)$/i;
+
+/** Returns whether e-mail addresses decide about roles: the claim has or may have them, or the table names some. */
 export function decidesByEmail({ claim, roles }: Pick<SignIn, "claim" | "roles">): boolean {
-  return isEmailClaim(claim) || Object.keys(roles).some((value) => value.includes("@"));
+  return OF_EMAIL.test(claim) || Object.keys(roles).some((value) => value.includes("@"));
 }
 
 const TEXT_RULE = "must be text of 1 to 200 printable characters";

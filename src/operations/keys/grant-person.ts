@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isEmailClaim, type SignIn } from "#config/file/sign-in-entry.ts";
 import { isObject } from "#lib/is-object.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { isBlank, toLine } from "#lib/plain-text.ts";
 import { ROLES } from "#model/kinds.ts";
 import { type Caller, PERSON_PREFIX } from "../caller.ts";
 import { scopesOf } from "../roles.ts";
@@ -10,6 +10,11 @@ import { MAX_NAME_CHARS } from "./wanted-key.ts";
 const MAX_SHOWN = 10;
 
 type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
+
+/** What is stored of a sign-in, so that other settings grant the rights again. */
+export type GrantBasis = Pick<SignIn, "issuer" | "clientId" | "claim"> & {
+  readonly values: readonly string[];
+};
 
 /**
  * Returns the person with the rights that the table gives to the claim's values, or why there are none. Of several
@@ -21,13 +26,14 @@ export function grantPerson(
   { issuer, claim, roles }: Pick<SignIn, "issuer" | "claim" | "roles">,
 ): Caller | { readonly refusal: string } {
   const values = readValues(claims, claim);
-  const grants = values.flatMap((value) => (Object.hasOwn(roles, value) ? (roles[value] ?? []) : []));
-  const rank = ({ role, isMasked }: (typeof grants)[number]) => ROLES.indexOf(role) * 2 + (isMasked ? 0 : 1);
-  const best = Math.max(...grants.map(rank));
-  const chosen = grants.filter((grant) => rank(grant) === best);
-  const [first] = chosen;
+  const rights = grantRights(values, roles);
   const name = nameOf(claims);
-  if (first === undefined) {
+  const unfit = values.find((value) => value.includes("\0") || !value.isWellFormed());
+  if (unfit !== undefined)
+    return {
+      refusal: `${name} has no role here: the claim ${claim} has ${list([unfit])}, which holds a NUL character or half of a surrogate pair and cannot be stored. Change the person's groups at the issuer.`,
+    };
+  if (rights === null) {
     const none = isEmailClaim(claim)
       ? "counts only with email_verified true, and has no text"
       : "has no text";
@@ -36,18 +42,24 @@ export function grantPerson(
       refusal: `${name} has no role here: the claim ${claim} ${came}, and sign_in.roles knows ${list(Object.keys(roles))}. Add one of the claim's values to sign_in.roles in the configuration file, or change the person's groups at the issuer.`,
     };
   }
+  const account = createHash("sha256").update(`${issuer}\n${claims.sub}`).digest("hex");
+  return { keyId: `${PERSON_PREFIX}${account.slice(0, 16)}`, name, ...rights };
+}
+
+type Rights = Pick<Caller, "roles" | "scopes" | "zoneIds" | "masked">;
+
+/** Returns the rights that the table gives to values; null if it gives none. */
+function grantRights(values: readonly string[], roles: SignIn["roles"]): Rights | null {
+  const grants = values.flatMap((value) => (Object.hasOwn(roles, value) ? (roles[value] ?? []) : []));
+  const rank = ({ role, isMasked }: (typeof grants)[number]) => ROLES.indexOf(role) * 2 + (isMasked ? 0 : 1);
+  const best = Math.max(...grants.map(rank));
+  const chosen = grants.filter((grant) => rank(grant) === best);
+  const [first] = chosen;
+  if (first === undefined) return null;
   const zoneIds = chosen.some((grant) => grant.zoneIds === null)
     ? null
     : [...new Set(chosen.flatMap((grant) => grant.zoneIds ?? []))].sort((a, b) => a - b);
-  const account = createHash("sha256").update(`${issuer}\n${claims.sub}`).digest("hex");
-  return {
-    keyId: `${PERSON_PREFIX}${account.slice(0, 16)}`,
-    name,
-    roles: [first.role],
-    scopes: scopesOf([first.role]),
-    zoneIds,
-    masked: first.isMasked,
-  };
+  return { roles: [first.role], scopes: scopesOf([first.role]), zoneIds, masked: first.isMasked };
 }
 
 /**
@@ -59,27 +71,18 @@ export function joinClaims(own: Claims, more: Readonly<Record<string, unknown>>)
   return { ...("email" in own || "email_verified" in own ? others : more), ...own };
 }
 
-/** Returns the claims by which rights are granted again: no others are stored. */
-export function claimsToKeep(claims: Claims, claim: string): Claims {
-  const [root = claim] = Object.hasOwn(claims, claim) ? [claim] : claim.split(".", 1);
-  const kept = ["iss", "aud", "email", "email_verified", root].filter((name) => Object.hasOwn(claims, name));
-  return { ...Object.fromEntries(kept.map((name) => [name, claims[name]])), sub: claims.sub };
+export function toGrantBasis(claims: Claims, { issuer, clientId, claim }: SignIn): GrantBasis {
+  return { issuer, clientId, claim, values: readValues(claims, claim) };
 }
 
 /**
- * Returns the rights that the settings of now give to the claims of a session. Null if they give none: without sign-in,
- * with another issuer or client, without a role, and for a session of a version that stored no claims.
+ * Returns the rights that the settings of now give to a session's person. Null if they give none: without sign-in, with
+ * another issuer, client or claim, without a role, and for a session of a version that stored something else.
  */
-export function grantAgain(
-  claims: Readonly<Record<string, unknown>> | null,
-  settings: SignIn | null,
-): Pick<Caller, "roles" | "zoneIds" | "masked"> | null {
-  if (claims === null || settings === null) return null;
-  const { iss, aud, sub } = claims;
-  const isSame = URL.parse(String(iss))?.href === URL.parse(settings.issuer)?.href;
-  if (!isSame || ![aud].flat().includes(settings.clientId)) return null;
-  const granted = grantPerson({ ...claims, sub: String(sub) }, settings);
-  return "refusal" in granted ? null : granted;
+export function grantAgain(basis: GrantBasis | null, settings: SignIn | null): Rights | null {
+  if (basis === null || settings === null) return null;
+  const isSame = (["issuer", "clientId", "claim"] as const).every((name) => basis[name] === settings[name]);
+  return isSame ? grantRights(basis.values, settings.roles) : null;
 }
 
 /**
@@ -106,7 +109,7 @@ function isVerified(holder: unknown): boolean {
 function nameOf(claims: Claims): string {
   const { email, preferred_username: username, name, sub } = claims;
   const names = [isVerified(claims) ? email : null, username, name, sub];
-  const given = names.find((one) => typeof one === "string" && one.trim() !== "");
+  const given = names.find((one) => typeof one === "string" && !isBlank(one));
   return toLine(String(given), MAX_NAME_CHARS);
 }
 

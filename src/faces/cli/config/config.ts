@@ -124,7 +124,7 @@ function describeEnding({ alerting: { channels } }: Config): string {
 
 function describeEmail({ alerting: { signIn } }: Config): string {
   if (signIn === null || !decidesByEmail(signIn)) return "";
-  return `E-mail addresses decide about roles (sign_in.claim ${escapeText(signIn.claim)}). The claim email counts only with email_verified true; of other claims make sure that nobody can enter an address at the issuer. Groups are safer.\n`;
+  return `E-mail addresses decide about roles (sign_in.claim ${escapeText(signIn.claim)}). The claim email counts only with email_verified true; of other claims make sure that nobody can choose an address, a domain or a user name at the issuer. Groups are safer.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

@@ -1,10 +1,10 @@
 import type { Secret } from "#lib/secret.ts";
 import type { Caller } from "#operations/caller.ts";
+import type { GrantBasis } from "#operations/keys/grant-person.ts";
 
 export interface SignedPerson {
   readonly caller: Caller;
-  /** The issuer's claims that are stored, to grant the rights again by other settings. */
-  readonly claims: Readonly<Record<string, unknown>>;
+  readonly basis: GrantBasis;
   readonly endsAt: Date;
   /** The issuer's sign-out asks for it. */
   readonly idToken: Secret;
