@@ -17,8 +17,8 @@ export interface MigrateOptions {
   readonly onError?: (error: Error) => void;
 }
 
-/** The version that made the schema of the baseline in steps. It migrates every older database. */
-export const BEFORE_BASELINE = "Longwatch 0.2.0 of the commit 4b14ecc7";
+/** The last commit that made the schema of the baseline in steps. It migrates databases that are older. */
+export const BEFORE_BASELINE = "Longwatch 0.3.0 of the commit ba571f6e";
 
 const REASONS = {
   SCHEMA_TOO_NEW:
@@ -99,7 +99,7 @@ async function isCurrent(client: pg.Client): Promise<boolean> {
   const latest = await readLatest(client);
   const known = listMigrations();
   if (latest > Math.max(...known)) throw new SchemaError("SCHEMA_TOO_NEW");
-  // Its tables are made in steps that this version no longer has.
+  // The baseline has the time of the last migration that it replaced. This version no longer has the steps before it.
   if (latest > 0 && latest < Math.min(...known)) throw new SchemaError("SCHEMA_TOO_OLD");
   return latest === Math.max(...known);
 }

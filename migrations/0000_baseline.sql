@@ -1,7 +1,8 @@
--- Why: everything Longwatch keeps. One file instead of the 29 migrations of version 0.2, which took longer to read than the
--- schema. Its time in the journal is that of the last of them, so a database of 0.2 has it already.
+-- Why: everything Longwatch keeps, in one file instead of the 10 migrations that made it, which took longer to read. Its
+-- time in the journal is that of the last of them: a database that has them all has this file already and is not changed.
 -- drizzle-kit wrote the tables, from db/schema/. What the schema language cannot say was added by hand: partitions,
--- functions and triggers, each with a comment. Locks: none that matter, everything is new.
+-- functions and triggers, each with a comment. Columns stand in the order in which the migrations made them, so that a
+-- dump of a new database and one of an older database are the same text. Locks: none that matter, everything is new.
 
 -- Ingest: events, their records, what could not be read, and how far the copy of each zone and day has come.
 
@@ -21,6 +22,10 @@ create table waf_events (
   country text,
   action text,
   message text,
+  method text,
+  request_id text,
+  matched_key integer,
+  facts smallint,
   constraint waf_events_zone_id_occurred_at_log_id_pk primary key (zone_id, occurred_at, log_id),
   constraint waf_events_route check (route in ('search', 'list'))
 ) partition by range (occurred_at);
@@ -142,7 +147,8 @@ create table platform_health (
   zone_id integer primary key,
   kept_ms integer,
   kept_before_ms integer,
-  refused_with text
+  refused_with text,
+  rising_until timestamptz(3)
 );
 
 create table backfills (
@@ -377,7 +383,6 @@ create table spikes (
   peak integer not null,
   window_count integer not null,
   window_minutes integer not null,
-  companions integer not null default 0,
   zone_id integer not null,
   rule_id text not null,
   severity text not null,
@@ -389,18 +394,80 @@ create table spikes (
   mark text,
   marked_at timestamptz,
   evidence jsonb not null,
-  constraint spikes_mark check (mark in ('attack', 'noise') and marked_at is not null or mark is null),
+  incident text not null default '',
+  member_of bigint constraint spikes_member_of_spikes_id_fk references spikes on delete set null,
+  main_senders integer,
+  is_late boolean not null default false,
+  resolved_attackers text[] not null default '{}',
+  changes jsonb,
+  takes_over text,
+  constraint spikes_mark check (
+    mark in ('attack', 'misfire', 'scanner', 'broken-client', 'crawler', 'noise') and marked_at is not null or mark is null
+  ),
   constraint spikes_close_after_open check (closed_at >= opened_at),
+  constraint spikes_late_closed check (not is_late or closed_at is not null),
   constraint spikes_window check (window_minutes in (3, 15, 60)),
   constraint spikes_severity check (severity in ('warning', 'error', 'critical')),
-  constraint spikes_kind check (kind in ('spike', 'new-rule', 'sources')),
+  constraint spikes_kind check (kind in ('spike', 'new-rule', 'sources', 'action-change', 'silent-rule')),
   constraint spikes_sources check ((kind = 'sources') = (sources is not null)),
+  constraint spikes_changes check ((kind = 'action-change' or kind = 'silent-rule') = (changes is not null)),
   constraint spikes_graded_by check (graded_by in ('addresses', 'score', 'both'))
 );
-create unique index spikes_open on spikes (zone_id, rule_id) where closed_at is null;
+-- Two detectors at a time must not open the same spike twice. A rule's spike has the empty incident.
+create unique index spikes_open on spikes (zone_id, rule_id, incident) where closed_at is null;
 create index spikes_opened on spikes (zone_id, opened_at);
 create index spikes_closed on spikes (closed_at);
 create index spikes_marked on spikes (zone_id, rule_id, opened_at) where mark is not null;
+create index spikes_members on spikes (member_of) where member_of is not null;
+
+create table judged_hours (
+  starts_at timestamptz not null,
+  rules_from timestamptz,
+  rules_through timestamptz,
+  is_live boolean not null default false,
+  judged_at timestamptz,
+  zone_id integer not null,
+  events integer,
+  judged_with text,
+  constraint judged_hours_zone_id_starts_at_pk primary key (zone_id, starts_at),
+  constraint judged_hours_whole_hour check (extract(epoch from starts_at) % 3600 = 0),
+  constraint judged_hours_judged check ((judged_at is null) = (judged_with is null))
+);
+
+-- Verdicts: what a spike is, what is usual in its zone, and the exclusions that would have spared visitors.
+
+create table verdicts (
+  spike_id bigint not null constraint verdicts_spike_id_spikes_id_fk references spikes on delete cascade,
+  judged_at timestamptz not null,
+  zone_id integer not null,
+  look text not null,
+  said text not null,
+  verdict jsonb not null,
+  constraint verdicts_spike_id_look_pk primary key (spike_id, look),
+  constraint verdicts_look check (look in ('first', 'minute', 'five-minutes', 'half-hour', 'six-hours', 'day')),
+  constraint verdicts_said check (said in ('attack', 'misfire', 'scanner', 'broken-client', 'crawler', 'unclear'))
+);
+create index verdicts_judged on verdicts (zone_id, judged_at);
+
+create table zone_usual (
+  since timestamptz not null,
+  zone_id integer not null,
+  dimension text not null,
+  value text collate "C" not null,
+  constraint zone_usual_zone_id_dimension_value_pk primary key (zone_id, dimension, value),
+  constraint zone_usual_dimension check (dimension in ('asn', 'ja4', 'path'))
+);
+
+create table exclusions (
+  id bigint generated always as identity primary key,
+  proposed_at timestamptz not null,
+  followed_at timestamptz,
+  spike_id bigint constraint exclusions_spike_id_spikes_id_fk references spikes on delete set null,
+  zone_id integer not null,
+  key text not null,
+  clause jsonb not null
+);
+create unique index exclusions_clause on exclusions (zone_id, key);
 
 -- Alerting: alerts with each of their transitions, the advice of the platform, silences.
 
@@ -501,7 +568,11 @@ create table notifications (
   content jsonb not null default '{}',
   constraint notifications_once unique (alert_id, transition, channel),
   constraint notifications_state check (state in ('pending', 'sending', 'delivered', 'undeliverable')),
-  constraint notifications_reason check (reason in ('first', 'worse', 'repeat', 'advice', 'acknowledged', 'resolved'))
+  constraint notifications_reason check (
+    reason in (
+      'first', 'join', 'again', 'worse', 'repeat', 'advice', 'turned', 'verdict', 'acknowledged', 'settled', 'resolved'
+    )
+  )
 );
 create index notifications_due on notifications (next_attempt_at) where state in ('pending', 'sending');
 create index notifications_given_up on notifications (channel) where state = 'undeliverable';
@@ -517,6 +588,85 @@ create table channel_states (
   state text not null default 'closed',
   last_error text,
   constraint channel_states_state check (state in ('closed', 'open', 'disabled'))
+);
+
+-- Forwarding: which minutes have changed, and what each destination has acknowledged of each hour.
+
+create table changed_minutes (
+  minute timestamptz not null,
+  seq bigserial not null,
+  zone_id integer not null,
+  constraint changed_minutes_zone_id_minute_pk primary key (zone_id, minute),
+  constraint changed_minutes_whole_minute check (extract(epoch from minute) % 60 = 0)
+);
+create index changed_minutes_order on changed_minutes (zone_id, seq);
+
+create table forward_destinations (
+  seen_at timestamptz not null,
+  acknowledged_at timestamptz,
+  failing_since timestamptz,
+  retry_at timestamptz,
+  failures integer not null default 0,
+  is_refused boolean not null default false,
+  destination text primary key,
+  last_error text,
+  constraint forward_destinations_failing check ((failing_since is null) = (last_error is null))
+);
+
+create table forward_cursors (
+  since timestamptz not null,
+  seq bigint not null,
+  zone_id integer not null,
+  destination text not null,
+  constraint forward_cursors_destination_zone_id_pk primary key (destination, zone_id)
+);
+
+create table forward_hours (
+  starts_at timestamptz not null,
+  look_from timestamptz(3),
+  look_to timestamptz(3),
+  look_at timestamptz,
+  acknowledged_at timestamptz,
+  proven_at timestamptz,
+  sent_again_at timestamptz,
+  zone_id integer not null,
+  acknowledged integer not null default 0,
+  stored integer,
+  counted integer,
+  is_closed boolean not null default false,
+  arrival text not null default 'open',
+  destination text not null,
+  constraint forward_hours_destination_zone_id_starts_at_pk primary key (destination, zone_id, starts_at),
+  constraint forward_hours_arrival check (arrival in ('open', 'arrived', 'differs')),
+  constraint forward_hours_whole_hour check (extract(epoch from starts_at) % 3600 = 0),
+  constraint forward_hours_look check (num_nulls(look_from, look_to, look_at) % 3 = 0)
+);
+create index forward_hours_looks on forward_hours (destination, zone_id, look_at) where look_at is not null;
+create index forward_hours_open on forward_hours (destination, zone_id, starts_at) where arrival <> 'arrived';
+
+create table forward_receipts (
+  first_at timestamptz(3) not null,
+  last_at timestamptz(3) not null,
+  starts_at timestamptz not null,
+  id bigserial not null,
+  zone_id integer not null,
+  destination text not null,
+  receipts bytea not null,
+  constraint forward_receipts_destination_zone_id_starts_at_id_pk primary key (destination, zone_id, starts_at, id),
+  -- Twelve bytes an event.
+  constraint forward_receipts_whole check (octet_length(receipts) % 12 = 0)
+);
+
+create table forward_refusals (
+  occurred_at timestamptz(3) not null,
+  refused_at timestamptz not null,
+  zone_id integer not null,
+  destination text not null,
+  log_id text collate "C" not null,
+  receipt bytea not null,
+  reason text not null,
+  constraint forward_refusals_destination_zone_id_occurred_at_log_id_pk
+    primary key (destination, zone_id, occurred_at, log_id)
 );
 
 -- Archive: which Parquet files are valid. Their content is not in the database.
@@ -602,6 +752,10 @@ create table held_events (
   action text,
   message text,
   held_at timestamptz not null default now(),
+  method text,
+  request_id text,
+  matched_key integer,
+  facts smallint,
   constraint held_events_zone_id_occurred_at_log_id_pk primary key (zone_id, occurred_at, log_id),
   constraint held_events_route check (route in ('search', 'list'))
 );
@@ -647,6 +801,13 @@ create table sessions (
   key_id text not null,
   user_agent text not null,
   token_hash bytea not null,
+  token_ends_at timestamptz,
+  is_masked boolean,
+  person_name text,
+  id_token text,
+  roles text[],
+  zone_ids integer[],
+  claims jsonb,
   constraint sessions_token_hash unique (token_hash)
 );
 create index sessions_key on sessions (key_id);
@@ -715,5 +876,6 @@ create table replicas (
   host text not null,
   version text not null,
   roles text[] not null,
-  zone_ids integer[] not null
+  zone_ids integer[] not null,
+  ticks jsonb not null default '{}'
 );

@@ -6,8 +6,8 @@ import { createDatabase } from "#db/client.ts";
 import { listMigrations } from "#db/migrate.ts";
 import { openBackup } from "#operations/backup/open-backup.ts";
 import { NOW, ZONE } from "../archive/files/archive-world.ts";
+import { createDatabaseBefore } from "../db/before-baseline.ts";
 import { storeEvents } from "../db/new-events.ts";
-import { createDatabase02 } from "../db/version-02.ts";
 import { makeEvent } from "../detection/trend-support.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findOlderServer, startOlderServer } from "../support/older-postgres.ts";
@@ -139,9 +139,9 @@ test("the settings of the role and the database change no value in a backup", as
   expect(await hashTables(odd)).toEqual(await hashTables(plain));
 });
 
-test("a backup of the tables of version 0.2 is restored and brought to this version", async () => {
+test("a backup of a database that was migrated in steps is restored and brought to this version", async () => {
   const migrations = listMigrations();
-  const [from, into] = [await createDatabase02(), await createTestDatabase()];
+  const [from, into] = [await createDatabaseBefore(), await createTestDatabase()];
   await query(
     from.url,
     "insert into silences (starts_at, expires_at, matchers, created_by, reason) values (now(), now() + interval '1 hour', '{}', 'alice', 'old')",

@@ -14,6 +14,7 @@ import { open } from "node:fs/promises";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { createTarWriter, listTar } from "#lib/tar.ts";
+import { MIGRATED } from "../db/before-baseline.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { freshFile, openBackupWorld, run, type Settings } from "./backup-world.ts";
@@ -191,11 +192,11 @@ test.each([
 });
 
 test("a backup of tables before the baseline is refused, and the version that restores it is named", async () => {
-  const file = await rewrite((manifest) => ({ ...manifest, migration: 1_795_385_238_219, version: "0.2.0" }));
+  const file = await rewrite((manifest) => ({ ...manifest, migration: MIGRATED.by02, version: "0.2.0" }));
   expect(await check(file)).toMatchObject({
     code: 1,
     err: expect.stringContaining(
-      "does not have: restore it with Longwatch 0.2.0 of the commit 4b14ecc7, and then start this version on that database",
+      "does not have: restore it with Longwatch 0.3.0 of the commit ba571f6e, and then start this version on that database",
     ),
   });
 });

@@ -5,7 +5,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { listMigrations } from "#db/migrate.ts";
 import { migrateCommand } from "#faces/cli/migrate.ts";
-import { createDatabase02 } from "../db/version-02.ts";
+import { createDatabaseBefore, MIGRATED } from "../db/before-baseline.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
@@ -31,12 +31,12 @@ test("migrate brings an empty database to this version, and a second run changes
 });
 
 test("migrate and start name the version that must run first for a database before the baseline", async () => {
-  const { url } = await createDatabase02(20);
+  const { url } = await createDatabaseBefore(MIGRATED.by02);
   const { code, out, err } = await runStoreCommand(migrateCommand, { DATABASE_URL: url }, [], {
     now: Date.now(),
   });
   const named =
-    "the tables of the database are older than this version can migrate, and nothing was changed: start Longwatch 0.2.0 of the commit 4b14ecc7 once, or run its command migrate, and then start this version\n";
+    "the tables of the database are older than this version can migrate, and nothing was changed: start Longwatch 0.3.0 of the commit ba571f6e once, or run its command migrate, and then start this version\n";
   expect([code, out, err]).toEqual([1, "", `longwatch migrate: ${named}`]);
 
   const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;

@@ -1,11 +1,13 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { applyMigrations, listMigrations, migrate } from "#db/migrate.ts";
+import { createDatabase } from "#db/client.ts";
+import { listMigrations, migrate } from "#db/migrate.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { makeEvent } from "../detection/trend-support.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { createDatabaseBefore, MIGRATED } from "./before-baseline.ts";
+import { storeEvents } from "./new-events.ts";
 import { readCatalog } from "./read-catalog.ts";
-import { createDatabase02, migrateTo02 } from "./version-02.ts";
-
-const [BASELINE = 0] = listMigrations();
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
@@ -14,50 +16,76 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Returns a database with nothing but the baseline. */
-async function createBaseline(): Promise<{ url: string; client: pg.Client }> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const client = await connect(database.url);
-  await applyMigrations(client, { after: 0, to: BASELINE });
-  return { url: database.url, client };
+const LEDGER = "drizzle.__drizzle_migrations";
+
+/** Returns the rows of every table that has some, also of the ledger, as they lie in it. */
+async function readRows(client: pg.Client): Promise<Record<string, unknown[]>> {
+  const { rows: tables } = await client.query<{ name: string }>(
+    "select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace::regnamespace::text in ('public', 'drizzle')",
+  );
+  const read: Record<string, unknown[]> = {};
+  for (const { name } of tables) {
+    const { rows } = await client.query<{ row: unknown }>(
+      `select to_jsonb(t) as row from ${name} t order by ctid`,
+    );
+    if (rows.length > 0) read[name] = rows.map(({ row }) => row);
+  }
+  return read;
 }
 
-const LEDGER = "select * from drizzle.__drizzle_migrations order by id";
+test("a new database has the catalog of one that the commit before the baseline made in steps", async () => {
+  const fresh = await createTestDatabase();
+  onTestFinished(() => fresh.drop());
+  await migrate({ url: fresh.url });
+  const before = await createDatabaseBefore();
+  await migrate({ url: before.url });
 
-test("the baseline makes the catalog that the migrations of version 0.2 made", async () => {
-  const { client } = await createBaseline();
-  const catalog = await readCatalog(await connect((await createDatabase02()).url));
-
+  const catalog = await readCatalog(await connect(before.url));
   expect(catalog.length).toBeGreaterThan(500);
-  expect(await readCatalog(client)).toEqual(catalog);
+  expect(await readCatalog(await connect(fresh.url))).toEqual(catalog);
 });
 
-test("a replica of version 0.2 finds its own last migration in a database of the baseline and changes nothing", async () => {
-  const { url, client } = await createBaseline();
-  const [catalog, ledger] = [await readCatalog(client), (await client.query(LEDGER)).rows];
+test("a database of the commit before the baseline keeps every row and takes new events", async () => {
+  const { url } = await createDatabaseBefore();
+  const client = await connect(url);
+  const database = createDatabase({ url, max: 2, applicationName: "test", onError: () => undefined });
+  onTestFinished(() => database.close());
+  await ensurePartitions(database, ["2026-11-20"]);
+  const occurredAt = Date.UTC(2026, 10, 20, 12);
+  await storeEvents(database, 101, [makeEvent({ occurredAt, logId: "before" })], { expectNew: true });
+  await client.query(`
+    insert into alerts (fired_at, kind, fingerprint, transitions) values (now(), 'spike', 'f', '[{}]');
+    insert into silences (starts_at, expires_at, matchers, created_by, reason)
+      values (now(), now() + interval '1 hour', '[]', 'alice', 'planned')`);
+  const { [LEDGER]: ledger = [], ...rows } = await readRows(client);
+  expect(Object.keys(rows)).toEqual(
+    expect.arrayContaining(["waf_events_20261120", "alert_transitions", "silences"]),
+  );
+  expect(ledger).toHaveLength(10);
 
-  await migrateTo02(url);
+  await migrate({ url });
 
-  expect(await readCatalog(client)).toEqual(catalog);
-  expect((await client.query(LEDGER)).rows).toEqual(ledger);
+  // Migrations after the baseline may add columns and rows of the ledger.
+  const after = await readRows(client);
+  expect(after).toMatchObject(rows);
+  expect(after[LEDGER]?.slice(0, 10)).toEqual(ledger);
+  expect(after[LEDGER]).toHaveLength(10 + listMigrations().length - 1);
+  const later = [makeEvent({ occurredAt: occurredAt + 1_000, logId: "after" })];
+  expect(await storeEvents(database, 101, later, { expectNew: true })).toMatchObject({ inserted: 1 });
 });
 
-test.each([0, 12, 27])(
-  "a database of version 0.2 with %i as its last migration is refused and left as it is",
-  async (last) => {
-    const { url } = await createDatabase02(last);
-    const client = await connect(url);
-    const [catalog, ledger] = [await readCatalog(client), (await client.query(LEDGER)).rows];
+test.each([
+  ["0.2", MIGRATED.by02],
+  ["0.3 that lacks the last migration", MIGRATED.allButOne],
+])("a database of version %s is refused, told what to start first, and left as it is", async (_, through) => {
+  const { url } = await createDatabaseBefore(through);
+  const client = await connect(url);
+  const [catalog, rows] = [await readCatalog(client), await readRows(client)];
 
-    await expect(migrate({ url })).rejects.toMatchObject({
-      code: "SCHEMA_TOO_OLD",
-      message: expect.stringContaining("start Longwatch 0.2.0 of the commit 4b14ecc7 once"),
-    });
-    expect(await readCatalog(client)).toEqual(catalog);
-    expect((await client.query(LEDGER)).rows).toEqual(ledger);
-
-    await migrateTo02(url);
-    await migrate({ url });
-  },
-);
+  await expect(migrate({ url })).rejects.toMatchObject({
+    code: "SCHEMA_TOO_OLD",
+    message: expect.stringContaining("start Longwatch 0.3.0 of the commit ba571f6e once"),
+  });
+  expect(await readCatalog(client)).toEqual(catalog);
+  expect(await readRows(client)).toEqual(rows);
+});

@@ -1,16 +1,14 @@
 import type pg from "pg";
 
-/**
- * Everything that a migration can make in the schema public, one line each. Columns are sorted by name: a database that was
- * changed in steps has the later ones last, and no statement depends on their order.
- */
+/** Everything that a migration can make in the schema public, one line each. Columns have their number in the table. */
 const CATALOG = `
   with relations as (select * from pg_class where relnamespace = 'public'::regnamespace), lines as (
     select format('relation %s %s', relname, array[relkind::text, relpersistence::text, relreplident::text, relam::text,
       relrowsecurity::text, relispartition::text, reloptions::text, relacl::text, pg_get_partkeydef(oid)]) as line
     from relations
     union all
-    select format('column %s.%s %s', relname, attname, array[format_type(atttypid, atttypmod), attnotnull::text,
+    select format('column %s.%s %s', relname, attname,
+      array[(row_number() over (partition by attrelid order by attnum))::text, format_type(atttypid, atttypmod), attnotnull::text,
       attcollation::regcollation::text, attidentity::text, attgenerated::text, attstorage::text, attcompression::text,
       attstattarget::text, attoptions::text, attacl::text, pg_get_expr(adbin, adrelid)])
     from pg_attribute a join relations r on r.oid = attrelid and relkind in ('r', 'p')
