@@ -36,7 +36,7 @@ Draws worlds of requests with labels, replays them with "backtest --events" and 
   --keep <folder>   keep world.ndjson, labels.json and alerts.csv there, in a folder for each world
   --again <folder>  replay the worlds that --keep left there, instead of drawing them
   --score <folder>  judge the messages that --keep left there, instead of replaying
-  --write           write the summary into docs/detection.md and test/bench/message/figures.golden.json; needs both worlds and halves
+  --write           write the summary into docs/detection-measurements.md and test/bench/message/figures.golden.json; needs both worlds and halves
   --help
 
 Examples:
@@ -123,7 +123,7 @@ async function scoreWorld(
 }
 
 async function writeFigures(figures: Figures): Promise<void> {
-  const page = path.join(import.meta.dirname, "..", "..", "docs", "detection.md");
+  const page = path.join(import.meta.dirname, "..", "..", "docs", "detection-measurements.md");
   const kept = path.join(import.meta.dirname, "message", "figures.golden.json");
   await writeFile(page, withFigures(await readFile(page, "utf8"), figures));
   await writeFile(kept, `${JSON.stringify(figures, null, 2)}\n`);

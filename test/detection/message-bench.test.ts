@@ -241,9 +241,9 @@ test("worlds stand beside each other, each with its own figures", () => {
   expect(() => withFigures("no markers", { worlds: ["w"], columns: [], rows: [] })).toThrow("the markers");
 });
 
-test("docs/detection.md has the figures that were written last, of the situations and figures of today", () => {
+test("docs/detection-measurements.md has the figures that were written last, of the situations and figures of today", () => {
   const figures = Figures.parse(JSON.parse(readText("bench/message/figures.golden.json")));
-  const page = readText("../docs/detection.md");
+  const page = readText("../docs/detection-measurements.md");
   expect(withFigures(page, figures), "npm run bench:message -- --write").toBe(page);
   const now = toFigures(
     WORLDS.map((world) => ({ labels: { ...labels, world }, scored: { cases: [], zones: [] } })),

@@ -316,12 +316,10 @@ export const configFile = z
             lower: z
               .array(z.enum(LOWERING_VERDICTS))
               .default([])
-              .describe(
-                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses",
-              ),
+              .describe("verdicts whose alerts are at most a warning, also those of incidents"),
           })
           .optional()
-          .describe("what a verdict does to the severity of an alert; a misfire never lowers it"),
+          .describe("what a verdict does to the severity of an alert, beside its usual effect"),
         known_sources: z
           .array(knownSource)
           .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)
