@@ -3,8 +3,8 @@ import { check, index, integer, pgTable, primaryKey, text, timestamp } from "dri
 import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
- * A later look of the search that showed another value of a stored event (`field` is the column), or did not show the
- * event (`field` is `withdrawn`), or an event that an operator removed (`field` is `removed`, `after` is the reason).
+ * A changed value of a stored event, its withdrawal, or its removal by an operator. `field` is the column, `withdrawn`, or
+ * `removed` with the reason in `after`.
  * Written by every writer of events, by poll-events and by `coverage withdraw`; read by poll-events, seal-windows and the
  * event's page. While `accepted_at` is null the look is not confirmed: the stored value stays, and
  * a look that shows the stored value or the event deletes the row.

@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * One clock hour of one zone for the source series: the largest count of each series in a window of 3, 15 and 60
- * minutes that ends in the hour, five times three numbers in the order of `SOURCE_KINDS`. Holds no address. Written
+ * One clock hour of one zone for the source series: the largest count of each series. The windows of 3, 15 and 60 minutes
+ * end in the hour: five times three numbers in the order of `SOURCE_KINDS`. Holds no address. Written
  * by detect-sources from the events; roll-up-trends marks an hour that it counts again.
  */
 export const sourceHours = pgTable(
