@@ -1,5 +1,4 @@
 import { lockAlert } from "#db/alerting/alert-acts.ts";
-import { changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
 import {
   closeSpike,
   closeUnwatchedSpikes,
@@ -12,7 +11,7 @@ import type { Log } from "#lib/log.ts";
 import { resolveAbandoned, toAbandonedMessage } from "#stages/alerting/act-on-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { toNotifications } from "#stages/alerting/to-notifications.ts";
+import { storeResolved } from "./resolve-alert.ts";
 
 /** The next run takes the rest. */
 const MOST_ALERTS = 500;
@@ -71,25 +70,13 @@ function endAlert(database: Database, { id, because }: Ending, atMs: number): Pr
   return inTransaction(database, async ({ tx }) => {
     const row = await lockAlert(tx, id);
     if (row === null || row.state === "resolved") return false;
-    const before = toAlertRecord(row);
-    const { alert, channels } = resolveAbandoned(before, { because, atMs });
-    const { state, transition, transitions } = alert;
-    const { kind, spikeId } = row;
-    const resolvedAt = new Date(atMs);
-    const change = {
-      state,
-      transition,
-      transitions: [...transitions],
-      kind,
-      spikeId,
-      zoneId: row.zoneId,
-      resolvedAt,
-    };
-    if (!(await changeAlert(tx, row, change))) return false;
-    if (spikeId !== null) await closeSpike(tx, spikeId, atMs);
-    const message = toAbandonedMessage(parseDetails(row.details).message, alert, { because, atMs });
-    await describeAlert(tx, id, { details: { message }, spikeId });
-    await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
+    const ended = resolveAbandoned(toAlertRecord(row), { because, atMs });
+    const { message } = parseDetails(row.details);
+    if (row.spikeId !== null) await closeSpike(tx, row.spikeId, atMs);
+    await storeResolved(tx, row, ended, {
+      message: toAbandonedMessage(message, ended.alert, { because, atMs }),
+      atMs,
+    });
     return true;
   });
 }

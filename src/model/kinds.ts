@@ -156,14 +156,13 @@ export const ALERT_SORTS = ["worst", "newest"] as const;
 export type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** The acts of a person on alerts. */
-export const ALERT_ACTS = ["ack", "resolve", "silence"] as const;
+export const ALERT_ACTS = ["ack", "resolve", "silence", "mark"] as const;
+export type AlertAct = (typeof ALERT_ACTS)[number];
 /** The acts that change the state of an alert. */
-export type StateAct = Exclude<(typeof ALERT_ACTS)[number], "silence">;
+export type StateAct = Exclude<AlertAct, "silence" | "mark">;
 
-/** The results of an act on one alert. `noted`: the alert had that state already, and the note was added. */
-export const ACT_RESULTS = ["done", "noted", "unchanged"] as const;
-/** The same for one of many alerts. `refused`: nothing was changed. */
-export const MANY_ACT_RESULTS = [...ACT_RESULTS, "refused"] as const;
+/** The results of an act on an alert. `noted`: the alert had that state already, and the note was added. */
+export const ACT_RESULTS = ["done", "noted", "unchanged", "refused"] as const;
 
 /** The result of a route of the routing tree for an alert. */
 export const ROUTE_VERDICTS = ["taken", "passed on", "no match", "skipped"] as const;

@@ -19,30 +19,29 @@ export async function perform(
   input: unknown,
 ): Promise<unknown> {
   const output = operation.changes
-    ? await change(operation, performing, input)
+    ? await makeChange(performing, (changing) => operation.run(changing, input), operation.isLong)
     : await operation.run(performing, input);
   return performing.caller.masked ? maskOutput(operation.output as z.ZodType, output) : output;
 }
 
-async function change(
-  { run, isLong }: Extract<Operation, { changes: true }>,
+/**
+ * Makes a change and writes its audit entries in one transaction, up to five times if Postgres asks for it. A long change
+ * runs outside a transaction.
+ */
+export async function makeChange<Output>(
   performing: Performing,
-  input: unknown,
-): Promise<unknown> {
+  run: (changing: Changing) => Promise<Changed<Output>>,
+  isLong = false,
+): Promise<Output> {
   const work: (() => Promise<unknown>)[] = [];
-  const { database } = performing;
+  const { database, caller } = performing;
   const runIn = async (tx: Queryable) => {
     work.length = 0;
-    const { output, audit }: Changed<unknown> = await run(
-      { ...performing, tx, afterCommit: (one) => work.push(one) },
-      input,
-    );
-    for (const note of [audit ?? []].flat())
-      await writeAuditEntry(tx, { actor: actorOf(performing.caller), ...note });
+    const { output, audit } = await run({ ...performing, tx, afterCommit: (one) => work.push(one) });
+    for (const note of [audit ?? []].flat()) await writeAuditEntry(tx, { actor: actorOf(caller), ...note });
     return output;
   };
-  const changed =
-    isLong === true ? await runIn(database.db) : await inTransaction(database, ({ tx }) => runIn(tx));
+  const made = await (isLong ? runIn(database.db) : inTransaction(database, ({ tx }) => runIn(tx)));
   for (const one of work) await one();
-  return changed;
+  return made;
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { readAddress } from "#model/ip-address.ts";
-import { markAlert } from "#operations/alerts/mark-alert.ts";
+import { markAlert } from "#operations/alerts/act-on-alerts.ts";
 import { addSilence } from "#operations/silences/add-silence.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";

@@ -1,81 +1,85 @@
 import { z } from "zod";
-import { listAlerts, readAlert } from "#db/alerting/alert-reports.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
-import { inTransaction } from "#db/postgres/transaction.ts";
+import { listAlerts } from "#db/alerting/alert-reports.ts";
+import { many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { MINUTE_MS } from "#lib/units.ts";
-import {
-  ALERT_ACTS,
-  ALERT_STATES,
-  MANY_ACT_RESULTS,
-  SILENCE_SCOPES,
-  UNRESOLVED_STATES,
-} from "#model/kinds.ts";
-import { actorOf } from "../caller.ts";
-import { maySee, Name, notFound, RowNumber, Text } from "../fields.ts";
-import { type AuditNote, type Changing, defineChange } from "../operation.ts";
-import { type Mistake, Refusal } from "../refusal.ts";
-import { matchAlert, storeSilence } from "../silences/plan-silence.ts";
+import { ALERT_ACTS, type AlertAct, MARKS, SILENCE_SCOPES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { lineOf, RowId, RowNumber, Text } from "../fields.ts";
+import { type Changing, defineChange } from "../operation.ts";
+import { makeChange } from "../perform.ts";
+import { Refusal } from "../refusal.ts";
 import { DurationMinutes } from "../silences/silence-end.ts";
-import { acknowledgeByHand, Note, resolveAttacker, resolveByPerson } from "./act-on-alert.ts";
+import { Acted, actOnAlert, Marked, NOTHING, sayUnmarked, type WantedAct } from "./act-on-alert.ts";
 import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
-import { Marked, MarkWord, markSpikes, sayMarked } from "./mark-alert.ts";
 
 /** The most alerts that one request names, and the most that its options select. */
 const MOST_NAMED = 200;
 const MOST_SELECTED = 1_000;
 const MOST_KEY_CHARS = 2_000;
 
-const NONE = "must be given, or options that select alerts";
-const ONE = "must be given with the number of one alert, to resolve or to silence the attacker";
-const BOTH = "must be given without options that select alerts";
+const MARK_RULE = `must be one of ${MARKS.join(", ")}`;
+const MarkWord = z.enum(MARKS, MARK_RULE);
+const Note = lineOf(500).optional().describe("A reason, shown to everyone who looks at the alert.");
 
-const Acted = z.object({
-  id: z.number().int(),
-  result: z
-    .enum(MANY_ACT_RESULTS)
-    .describe("As for one alert. refused: nothing was changed, and `detail` says why."),
-  state: z.enum(ALERT_STATES).nullable().describe("Null for a silence, and if refused."),
-  channels: z.array(Name),
-  acknowledgedBy: Text.nullable().describe("Of a noted alert: who acknowledged it."),
-  silenceId: z
-    .number()
-    .int()
-    .nullable()
-    .describe("The silence that was added. Alerts with the same matchers get one."),
-  marked: Marked.nullable().describe("Null if no mark was wanted, or the alert has no spike that is kept."),
-  detail: Name.nullable(),
-});
-type Acted = z.infer<typeof Acted>;
+/** The members whose values depend on each other. */
+interface Given extends Pick<WantedAct, "attacker" | "mark" | "note" | "durationMinutes"> {
+  readonly act: AlertAct;
+  readonly ids?: readonly unknown[] | undefined;
+  readonly select?: object | undefined;
+}
 
-const isOfOneAlert = ({
-  act,
-  ids,
-  attacker,
-}: {
-  act: string;
-  ids?: unknown[] | undefined;
-  attacker?: unknown;
-}) => attacker === undefined || (ids?.length === 1 && act !== "ack");
+const RULES: readonly (readonly [field: string, rule: string, isBroken: (given: Given) => boolean])[] = [
+  ["ids", "must be given, or options that select alerts", ({ ids, select }) => (ids ?? select) === undefined],
+  [
+    "ids",
+    "must be given without options that select alerts",
+    ({ ids, select }) => ids !== undefined && select !== undefined,
+  ],
+  [
+    "attacker",
+    "must be given with the number of one alert, to resolve or to silence the attacker",
+    ({ act, ids, attacker }) =>
+      attacker !== undefined && (ids?.length !== 1 || act === "ack" || act === "mark"),
+  ],
+  ["mark", MARK_RULE, ({ act, mark }) => act === "mark" && mark === undefined],
+  [
+    "note",
+    "must say why the alerts are silenced",
+    ({ act, note }) => act === "silence" && note === undefined,
+  ],
+  [
+    "durationMinutes",
+    "must say how long the silences last, from 1 to 129600",
+    ({ act, durationMinutes }) => act === "silence" && durationMinutes === undefined,
+  ],
+];
 
-const hasTarget = ({ ids, select }: { readonly ids?: unknown; readonly select?: unknown }) =>
-  ids !== undefined || select !== undefined;
+/** The text and the exit code of each command. */
+const SAID = {
+  say: (
+    { by, items }: { readonly by: string; readonly items: readonly Acted[] },
+    { input }: { readonly input: { readonly mark?: unknown; readonly attacker?: string | undefined } },
+  ) => sayAll(by, items, input),
+  exitCode: ({ items }: { readonly items: readonly Acted[] }) =>
+    Number(items.some(({ result }) => result === "refused")),
+};
 
 const FILTER_HELP = "Options such as --zone select the alerts that match all of them.";
 
 export const actOnAlerts = defineChange({
   name: "alerts.act",
-  summary: "Acknowledge, resolve or silence many alerts",
+  summary: "Acknowledge, resolve, silence or mark many alerts",
   description:
-    "Each alert is changed by itself, with its own audit entry. One that cannot be changed does not stop the others. Of alerts that `select` selects, those that the act can change are changed.",
+    "Each alert is changed by itself, with its own audit entry. One that cannot be changed does not stop the others. Of alerts that `select` selects, those that the act can change are changed. `mark` is needed for the act `mark`; with another act, it marks the alerts as well.",
   http: ["POST", "/api/v1/alerts/act"],
   tag: "Alerts",
   scope: "act",
   refuses: [422],
   // Each alert has a transaction of its own.
   isLong: true,
-  input: z
-    .strictObject({
+  input: RULES.reduce(
+    (input, [field, rule, isBroken]) =>
+      input.refine((given) => !isBroken(given), { path: [field], error: rule, when: () => true }),
+    z.strictObject({
       act: z.enum(ALERT_ACTS),
       ids: z
         .array(RowNumber("an alert"))
@@ -108,10 +112,8 @@ export const actOnAlerts = defineChange({
         .describe(
           "Of silences: whether they name the alert's address, network or other source, its rule, or its zone. Default: the narrowest that the alert has.",
         ),
-    })
-    .refine(hasTarget, { path: ["ids"], error: NONE, when: () => true })
-    .refine(({ ids, select }) => ids === undefined || select === undefined, { path: ["ids"], error: BOTH })
-    .refine(isOfOneAlert, { path: ["attacker"], error: ONE }),
+    }),
+  ),
   output: z.object({ by: Text.describe("Who acted."), items: z.array(Acted) }),
   example: { act: "ack", ids: [17, 18], note: "on it" },
   command: [
@@ -125,8 +127,7 @@ export const actOnAlerts = defineChange({
         'alerts ack 17 --by alice --note "on it"',
       ],
       help: `Longwatch sends no reminders for an acknowledged alert. If the alert gets worse, its channels are still notified. The alert resolves as usual. A second ack with another note adds that note. ${FILTER_HELP}`,
-      say: ({ by, items }, { input }) => sayAll(by, items, input),
-      exitCode: ({ items }) => Number(items.some(isRefused)),
+      ...SAID,
     },
     {
       name: "resolve",
@@ -138,8 +139,7 @@ export const actOnAlerts = defineChange({
         'alerts resolve 17 --attacker 203.0.113.9 --note "blocked at the edge"',
       ],
       help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. The alert of an incident fires again if another attacker joins. With --attacker, the incident's messages no longer name that attacker, and the alert resolves once no other attacker is active. --as says what the alert was: see "alerts mark". ${FILTER_HELP}`,
-      say: ({ by, items }, { input }) => sayAll(by, items, input),
-      exitCode: ({ items }) => Number(items.some(isRefused)),
+      ...SAID,
     },
     {
       name: "silence",
@@ -150,37 +150,38 @@ export const actOnAlerts = defineChange({
         'alerts silence 17 --attacker 203.0.113.9 --for 2h --note "our own test"',
       ],
       help: `Adds a silence for the address, network or other source of each alert, or else for its rule. With --attacker, the silence names that attacker of an incident; the other attackers still notify. "silences add" has more choices. ${FILTER_HELP}`,
-      say: ({ by, items }, { input }) => sayAll(by, items, input),
-      exitCode: ({ items }) => Number(items.some(isRefused)),
+      ...SAID,
     },
   ],
-  run: async (changing, input) => {
-    if (input.act === "silence") requireSilence(input);
+  run: async (changing, { ids, select, ...wanted }) => {
+    const { act, mark } = wanted;
+    // A route checks each member by itself.
+    const mistakes = RULES.filter(([, , isBroken]) => isBroken({ ids, select, ...wanted })).map(
+      ([field, rule]) => ({ field, rule }),
+    );
+    if (mistakes.length > 0) {
+      const slug = mistakes.some(({ field }) => field === "ids") ? "no-alerts" : `invalid-${act}`;
+      throw new Refusal(422, { slug, mistakes });
+    }
     const silences = new Map<string, number>();
+    const tryOn = (id: number, one: AlertAct) => tryAct(changing, one, { ...wanted, id, silences });
     const items: Acted[] = [];
-    for (const id of await readIds(changing, input)) items.push(await actOn(changing, id, input, silences));
+    for (const id of new Set(ids ?? (await selectIds(changing, act, select)))) {
+      // Marking twice changes nothing, so an interrupted command can be repeated.
+      const marked = mark === undefined || act === "mark" ? null : (await tryOn(id, "mark")).marked;
+      const acted = await tryOn(id, act);
+      items.push({ ...acted, marked: acted.marked ?? marked });
+    }
     return { output: { by: changing.caller.name, items }, audit: null };
   },
 });
-type Wanted = z.output<typeof actOnAlerts.input>;
 
 /** @throws {Refusal} 422 */
-function requireSilence({ note, durationMinutes }: Wanted): void {
-  const mistakes = [
-    ...(note === undefined ? [{ field: "note", rule: "must say why the alerts are silenced" }] : []),
-    ...(durationMinutes === undefined
-      ? [{ field: "durationMinutes", rule: "must say how long the silences last, from 1 to 129600" }]
-      : []),
-  ];
-  if (mistakes.length > 0) throw refuseInput("invalid-silence", mistakes);
-}
-
-async function readIds(changing: Changing, { act, ids, select }: Wanted): Promise<Iterable<number>> {
-  if (select === undefined) {
-    if (ids === undefined) throw refuseInput("no-alerts", [{ field: "ids", rule: NONE }]);
-    return new Set(ids);
-  }
-  if (ids !== undefined) throw refuseInput("no-alerts", [{ field: "ids", rule: BOTH }]);
+async function selectIds(
+  changing: Changing,
+  act: AlertAct,
+  select: Parameters<typeof readFilter>[1] = {},
+): Promise<number[]> {
   const states = act === "ack" ? (["firing"] as const) : UNRESOLVED_STATES;
   const filter = await readFilter(changing, select);
   const rows = await listAlerts(changing.db, { ...filter, states, limit: MOST_SELECTED + 1 });
@@ -189,69 +190,14 @@ async function readIds(changing: Changing, { act, ids, select }: Wanted): Promis
   throw new Refusal(422, { slug: "too-many-alerts", detail });
 }
 
-function refuseInput(slug: string, mistakes: readonly Mistake[]): Refusal {
-  return new Refusal(422, { slug, mistakes });
-}
-
-/** Changes one alert and writes its audit entries in one transaction. Alerts that the same matchers mute get one silence. */
-async function actOn(
-  { caller, database, now }: Changing,
-  id: number,
-  { act, mark, scope, attacker, durationMinutes = 0, ...wanted }: Wanted,
-  silences: Map<string, number>,
-): Promise<Acted> {
-  const note = wanted.note ?? null;
-  const nothing = { id, state: null, channels: [], acknowledgedBy: null, silenceId: null, marked: null };
-  const refused = (detail: string): Acted => ({ ...nothing, result: "refused", detail });
-  let key = "";
-  const acted = await inTransaction(database, async ({ tx }): Promise<Acted> => {
-    const write = async (audit: AuditNote | null) => {
-      if (audit !== null) await writeAuditEntry(tx, { actor: actorOf(caller), ...audit });
-    };
-    const row = await readAlert(tx, id);
-    if (row === null || !maySee(caller, row.zoneId)) return refused(notFound(`alert ${id}`).message);
-    // Marking twice changes nothing, so an interrupted command can be repeated.
-    const marks = mark === undefined ? null : await markSpikes(tx, { alertId: id, mark, note, atMs: now });
-    await write(marks?.audit ?? null);
-    const marked = marks?.marked ?? null;
-    if (act === "silence") {
-      const matchers = matchAlert(row, caller, { scope, attacker });
-      if (typeof matchers === "string") return { ...refused(matchers), marked };
-      key = JSON.stringify(matchers);
-      const known = silences.get(key);
-      if (known !== undefined) return { ...nothing, result: "done", marked, silenceId: known, detail: null };
-      const expiresAtMs = now + durationMinutes * MINUTE_MS;
-      const silence = { matchers, expiresAtMs, reason: note ?? "", by: caller.name, nowMs: now };
-      const stored = await storeSilence(tx, silence);
-      await write(stored.audit);
-      return { ...nothing, result: "done", marked, silenceId: stored.id, detail: null };
-    }
-    const change = act === "ack" ? acknowledgeByHand : resolveByPerson;
-    const acting = { alertId: id, by: caller.name, note, atMs: now };
-    const done =
-      attacker === undefined
-        ? await change(tx, acting)
-        : await resolveAttacker(tx, acting, { masked: caller.masked, attacker });
-    if (typeof done === "string") return { ...refused(done), marked };
-    const { result, audit } = done;
-    await write(audit);
-    if (result.kind === "unknown") return refused(notFound(`alert ${id}`).message);
-    const { state, kind } = result;
-    if (act === "ack" && kind === "unchanged" && state === "resolved")
-      return {
-        ...refused(`Alert ${id} is already resolved. Only unresolved alerts can be acknowledged.`),
-        marked,
-      };
-    const { channels, acknowledgedBy } = kind === "unchanged" ? nothing : result;
-    return { ...nothing, result: kind, state, channels: [...channels], acknowledgedBy, marked, detail: null };
-  });
-  // A transaction that Postgres undid has stored no silence.
-  if (acted.silenceId !== null) silences.set(key, acted.silenceId);
-  return acted;
-}
-
-function isRefused({ result }: Acted): boolean {
-  return result === "refused";
+/** Does the act in a transaction of its own. A refusal becomes the result. */
+async function tryAct(changing: Changing, act: AlertAct, wanted: WantedAct): Promise<Acted> {
+  try {
+    return await makeChange(changing, (one) => actOnAlert(one, act, wanted));
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown;
+    return { ...NOTHING, id: wanted.id, result: "refused", detail: thrown.message };
+  }
 }
 
 function sayAll(
@@ -262,9 +208,7 @@ function sayAll(
   if (items.length === 0) return "No alert matches; nothing was changed.\n";
   const sayMark = ({ id, result, marked }: Acted) => {
     if (marked !== null) return sayMarked(id, by, marked);
-    return mark !== undefined && result !== "refused"
-      ? `alert #${id} has no stored spike; only an alert of a stored spike can be marked.\n`
-      : "";
+    return mark !== undefined && result !== "refused" ? `${sayUnmarked(id)}\n` : "";
   };
   return items.map((item) => `${sayActed(by, item, attacker)}${sayMark(item)}`).join("");
 }
@@ -291,3 +235,69 @@ function sayActed(
       : `; channels to be notified: ${channels}`;
   return `alert #${id} is ${state} by ${who}${state === "acknowledged" ? "" : told}.\n`;
 }
+
+function sayMarked(alertId: number, by: string, { result, mark, before, spikeIds }: Marked): string {
+  if (result === "unchanged") return `alert #${alertId} is already marked as ${mark}; nothing was changed.\n`;
+  const instead = before === null ? "" : ` instead of ${before}`;
+  const hours =
+    mark === "attack" ? "its hours leave the rule's history" : "its hours stay in the rule's history";
+  return `alert #${alertId}: ${many(spikeIds.length, "spike")} marked as ${mark}${instead} by ${toLine(by, 100)}; ${hours}.\n`;
+}
+
+/** The addresses of one alert. Each of them does the act in one transaction, and throws the refusal. */
+const ofOneAlert = { tag: "Alerts", scope: "act" } as const;
+const stateAct = {
+  ...ofOneAlert,
+  input: z.strictObject({ id: RowId, note: Note }),
+  output: Acted,
+  example: { id: "17", note: "on it" },
+} as const;
+
+export const ackAlert = defineChange({
+  ...stateAct,
+  name: "alerts.ack",
+  summary: "Acknowledge an alert, which stops its repeats",
+  http: ["POST", "/api/v1/alerts/:id/ack"],
+  refuses: [409],
+  run: (changing, wanted) => actOnAlert(changing, "ack", wanted),
+});
+
+export const resolveAlert = defineChange({
+  ...stateAct,
+  name: "alerts.resolve",
+  summary: "Resolve an alert and notify the channels that it notified",
+  http: ["POST", "/api/v1/alerts/:id/resolve"],
+  run: (changing, wanted) => actOnAlert(changing, "resolve", wanted),
+});
+
+export const markAlert = defineChange({
+  ...ofOneAlert,
+  name: "alerts.mark",
+  summary: "Say what an alert was: an attack, or why it was none",
+  description:
+    "The hours of an attack leave the history that the rule's threshold is computed from; all other hours stay. `noise` means no attack, without a reason. A later mark replaces an earlier one.",
+  http: ["POST", "/api/v1/alerts/:id/mark"],
+  refuses: [409],
+  input: z.strictObject({
+    id: RowId.describe("The alert's number."),
+    mark: MarkWord.meta({ flag: "as" }),
+    note: lineOf(500).optional().describe("A reason for the audit trail."),
+  }),
+  output: Marked.extend({ id: z.number().int(), by: Text }),
+  example: { id: "17", mark: "noise", note: "load test" },
+  command: {
+    examples: [
+      "alerts mark 17 --as attack",
+      "alerts mark 17 --as misfire",
+      'alerts mark 17 --as noise --by alice --note "a load test"',
+    ],
+    help: 'misfire: the rule matches legitimate visitors. broken-client: a client repeats a request that cannot succeed. noise: no attack, without a reason. The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of every other mark stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. If a rule is often marked, and not as an attack, "alerts show" suggests a setting.',
+    say: ({ id, by, ...marked }) => sayMarked(id, by, marked),
+  },
+  run: async (changing, wanted) => {
+    const { output, audit } = await actOnAlert(changing, "mark", wanted);
+    const { id, marked } = output;
+    if (marked === null) throw new Error(`the mark of alert ${id} returned no result`);
+    return { output: { id, by: changing.caller.name, ...marked }, audit };
+  },
+});

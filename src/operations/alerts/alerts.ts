@@ -6,13 +6,11 @@ import { showSecond, showTime } from "#lib/show-time.ts";
 import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
-import { ackAlert, resolveAlert } from "./act-on-alert.ts";
-import { actOnAlerts } from "./act-on-alerts.ts";
+import { ackAlert, actOnAlerts, markAlert, resolveAlert } from "./act-on-alerts.ts";
 import { Alert, readAlertView, toAlert } from "./alert.ts";
 import { showContext } from "./alert-context.ts";
 import { showAlert } from "./alert-detail.ts";
 import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
-import { markAlert } from "./mark-alert.ts";
 
 const STYLES = { critical: "red", error: "red", warning: "yellow", info: "cyan" } as const;
 

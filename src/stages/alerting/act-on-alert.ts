@@ -68,7 +68,7 @@ export function resolveAbandoned(alert: AlertRecord, { because, atMs }: Abandone
   return resolveNow(alert, atMs, { note: because });
 }
 
-interface ResolvedAlert {
+export interface ResolvedAlert {
   readonly alert: AlertRecord;
   readonly channels: string[];
 }

@@ -363,6 +363,42 @@ test("many alerts are acknowledged, silenced or resolved by one request, each wi
   await act({ act: "ack", ids: [] }, 400);
 });
 
+test("many alerts are marked by one request, and an act refuses members that it does not read", async () => {
+  await fire(2);
+  const { url } = await world.start();
+  const key = await world.key("operator");
+  const ids = (await askAll<Item>(url, "/api/v1/alerts", key, 10)).map(({ id }) => id);
+  const act = (body: object, status = 200) =>
+    ask<{ items: object[] }>(url, "/api/v1/alerts/act", key, {
+      method: "POST",
+      body: JSON.stringify(body),
+      status,
+    });
+  const marked = { result: "done", mark: "noise", before: null, spikeIds: [expect.any(Number)] };
+  const { items } = await act({ act: "mark", mark: "noise", select: { zone: "101" } });
+  expect(items).toMatchObject(ids.map((id) => ({ id, result: "done", state: null, marked })));
+  const { pool } = world.database();
+  await pool.query("update alerts set spike_id = null where id = $1", [ids[0]]);
+  const both = await act({ act: "resolve", ids, mark: "attack" });
+  expect(both.items).toMatchObject([
+    { result: "done", state: "resolved", marked: null },
+    { result: "done", state: "resolved", marked: { mark: "attack", before: "noise" } },
+  ]);
+  expect((await act({ act: "mark", ids: [ids[0]], mark: "attack" })).items).toMatchObject([
+    {
+      result: "refused",
+      detail: `Alert ${ids[0]} has no spike that is kept. Only alerts about a rule can be marked.`,
+    },
+  ]);
+  expect(await act({ act: "mark", ids }, 422)).toMatchObject({ mistakes: [{ field: "mark" }] });
+  for (const name of ["ack", "mark"])
+    expect(
+      await act({ act: name, ids: [ids[0]], attacker: "203.0.113.7", mark: "attack" }, 422),
+    ).toMatchObject({
+      mistakes: [{ field: "attacker" }],
+    });
+});
+
 test("an alert is marked while a silence mutes it, and offers its address first, but not to a masked key", async () => {
   await fire(1);
   const { url } = await world.start({ clock: () => NOW + 60_000 });

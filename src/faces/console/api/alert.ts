@@ -1,5 +1,4 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import type { Mark, StateAct } from "#model/kinds.ts";
 import {
   ask,
   type Input,
@@ -40,30 +39,16 @@ export const useSilencePreview = (matchers: NewSilence["matchers"]) =>
 
 export const useAddSilence = () => useChange("silences.add");
 
-interface Noted {
-  readonly note: string;
-}
-
-/** Acknowledges or resolves an alert, or resolves one attacker of an incident. */
-export const useAlertAct = (id: number, attacker?: string) =>
-  useNoted(async ({ act, ...noted }: Noted & { readonly act: StateAct }) => {
-    if (attacker === undefined) return ask(`alerts.${act}`, { id: String(id), ...withNote(noted) });
-    const { items } = await ask("alerts.act", { act, ids: [id], attacker, ...withNote(noted) });
-    const refused = items.find(({ result }) => result === "refused");
-    if (refused !== undefined) throw new Error(refused.detail ?? "refused");
-    return items;
-  });
-
-/** Says what an alert was. */
-export const useMarkAlert = (id: number) =>
-  useNoted(({ mark, ...noted }: Noted & { readonly mark: Mark }) =>
-    ask("alerts.mark", { id: String(id), mark, ...withNote(noted) }),
-  );
-
-/** A note may stay empty. */
-const withNote = ({ note }: Noted) => (note === "" ? {} : { note });
-
-function useNoted<Wanted>(change: (wanted: Wanted) => Promise<unknown>) {
+/** Acknowledges, resolves or marks an alert, or resolves one attacker of an incident. */
+export function useAlertAct(id: number) {
   const client = useQueryClient();
-  return useMutation({ mutationFn: change, onSuccess: () => refreshSubject(client, "alerts") });
+  return useMutation({
+    // A note may stay empty.
+    mutationFn: async ({ note = "", ...act }: Omit<Input<"alerts.act">, "ids"> & { note?: string }) => {
+      const { items } = await ask("alerts.act", { ...act, ids: [id], ...(note === "" ? {} : { note }) });
+      const refused = items.find(({ result }) => result === "refused");
+      if (refused !== undefined) throw new Error(refused.detail ?? "refused");
+    },
+    onSuccess: () => refreshSubject(client, "alerts"),
+  });
 }

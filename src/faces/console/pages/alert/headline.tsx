@@ -199,7 +199,7 @@ interface ActProps {
 export function Act({ id, act, word, letter, attacker }: ActProps) {
   const [isOpen, setOpen] = useState(false);
   const [note, setNote] = useState("");
-  const send = useAlertAct(id, attacker);
+  const send = useAlertAct(id);
   usePageKeys(letter === undefined ? {} : { [letter]: () => setOpen(true) });
   return (
     <PopoverForm
@@ -210,7 +210,7 @@ export function Act({ id, act, word, letter, attacker }: ActProps) {
       }}
       isOpen={isOpen}
       onToggle={setOpen}
-      onSubmit={() => send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) })}
+      onSubmit={() => send.mutate({ act, attacker, note: note.trim() }, { onSuccess: () => setOpen(false) })}
     >
       <TextInput
         size="xs"

@@ -1,6 +1,6 @@
 import { Kbd } from "@mantine/core";
 import { MARKS, type Mark } from "#model/kinds.ts";
-import { type AlertDetail, useMarkAlert } from "../../api/alert.ts";
+import { type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { QuietButton } from "../../components/quiet-button.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { usePageKeys } from "../../state/page-keys.ts";
@@ -10,8 +10,8 @@ const MARK_KEYS = MARKS.map((mark, index) => [String(index + 1), mark] as const)
 
 /** Says what the alert was. A later mark replaces an earlier one. */
 export function Marks({ alert: { id, mark } }: { readonly alert: AlertDetail }) {
-  const send = useMarkAlert(id);
-  const say = (said: Mark) => send.mutate({ mark: said, note: "" });
+  const send = useAlertAct(id);
+  const say = (said: Mark) => send.mutate({ act: "mark", mark: said });
   usePageKeys(Object.fromEntries(MARK_KEYS.map(([key, said]) => [key, () => say(said)])));
   return (
     <>

@@ -1,12 +1,40 @@
-import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import {
+  type AlertRow,
+  changeAlert,
+  describeAlert,
+  insertNotifications,
+  readNewestAlerts,
+} from "#db/alerting/alerts.ts";
 import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import { type PersonsAct, resolveByHand, toResolvedMessage } from "#stages/alerting/act-on-alert.ts";
+import {
+  type PersonsAct,
+  type ResolvedAlert,
+  resolveByHand,
+  toResolvedMessage,
+} from "#stages/alerting/act-on-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
+
+/** Stores the end of an alert that this transaction has locked, with its `resolved` notifications. */
+export async function storeResolved(
+  tx: Queryable,
+  row: AlertRow,
+  { alert, channels }: ResolvedAlert,
+  { message, atMs }: { readonly message: AlertMessage; readonly atMs: number },
+): Promise<void> {
+  const { state, transition, transitions } = alert;
+  const { id, kind, spikeId, zoneId } = row;
+  const resolvedAt = new Date(atMs);
+  const moved = { state, transition, transitions: [...transitions], kind, spikeId, zoneId, resolvedAt };
+  if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${id} was changed although it is locked`);
+  await describeAlert(tx, id, { details: { message }, spikeId });
+  await insertNotifications(tx, toNotifications(message, { notified: channels }, toAlertRecord(row)));
+}
 
 /**
  * Resolves the members' alerts that no channel was notified of when a person resolves their incident, because each would
