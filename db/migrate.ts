@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import type pg from "pg";
 import { SessionClient } from "./client.ts";
-import { ADVISORY_LOCKS } from "./postgres/advisory-locks.ts";
+import { ADVISORY_LOCKS } from "./postgres/transaction.ts";
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 

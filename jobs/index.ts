@@ -1,11 +1,10 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { coalesceCalls } from "#adapters/queue/coalesce-calls.ts";
-import type { AnyJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, coalesceCalls } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Clock } from "#lib/clock.ts";
-import type { DiskSpace } from "#lib/disk-space.ts";
+import type { DiskSpace } from "#lib/disk.ts";
 import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";

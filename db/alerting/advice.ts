@@ -1,7 +1,8 @@
-import { and, eq, getTableColumns, gt, gte, inArray, isNull, sql } from "drizzle-orm";
+/** The platform's advice on spikes, as it is stored. */
+import { and, desc, eq, getTableColumns, gt, gte, inArray, isNull, ne, sql } from "drizzle-orm";
 import { RULE_SPIKE_KINDS } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { advice } from "../schema/advice.ts";
+import { advice } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 
 export interface AdviceKey {
@@ -11,7 +12,7 @@ export interface AdviceKey {
 }
 
 /** A stored ask without its text, which may be long. */
-export interface StoredAsk extends AdviceKey {
+interface StoredAsk extends AdviceKey {
   readonly success: boolean;
   readonly errorKey: string | null;
 }
@@ -102,4 +103,36 @@ export async function readAdviceText(db: Queryable, key: AdviceKey): Promise<str
 
 function isAsk({ zoneId, ruleId, askedAtMs }: AdviceKey) {
   return and(eq(advice.zoneId, zoneId), eq(advice.ruleId, ruleId), eq(advice.askedAt, new Date(askedAtMs)));
+}
+
+export interface StoredAdvice {
+  /** The newest recommendation. Its text is hostile. */
+  readonly answer: { readonly text: string; readonly askedAt: number } | null;
+  /** Error key of the newest ask if that ask failed, else null. */
+  readonly errorKey: string | null;
+}
+
+/** Returns the stored advice of a rule. An ask in progress does not count. */
+export async function readStoredAdvice(
+  db: Queryable,
+  { zoneId, ruleId }: { readonly zoneId: number; readonly ruleId: string },
+  asking: string,
+): Promise<StoredAdvice> {
+  const isOfRule = and(eq(advice.zoneId, zoneId), eq(advice.ruleId, ruleId));
+  const [answer] = await db
+    .select({ text: advice.text, askedAt: advice.askedAt })
+    .from(advice)
+    .where(and(isOfRule, eq(advice.success, true)))
+    .orderBy(desc(advice.askedAt))
+    .limit(1);
+  const [failure] = await db
+    .select({ errorKey: advice.errorKey })
+    .from(advice)
+    .where(and(isOfRule, eq(advice.success, false), ne(advice.errorKey, asking)))
+    .orderBy(desc(advice.askedAt))
+    .limit(1);
+  return {
+    answer: answer === undefined ? null : { text: answer.text ?? "", askedAt: answer.askedAt.getTime() },
+    errorKey: failure?.errorKey ?? null,
+  };
 }

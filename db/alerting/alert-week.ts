@@ -1,7 +1,7 @@
 import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { type Mark, RULE_SPIKE_KINDS, SPIKE_KINDS } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
+import { ADVISORY_LOCKS } from "../postgres/transaction.ts";
 import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 

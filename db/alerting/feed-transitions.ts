@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, lte } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { alertTransitions } from "../schema/alert-transitions.ts";
-import { alerts } from "../schema/alerts.ts";
+import { alerts, alertTransitions } from "../schema/alerts.ts";
 
 /** One transition of an alert, with its number in the order of all transitions. */
 export interface FeedRow {

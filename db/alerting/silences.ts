@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, sql } from "drizzle-orm";
 import type { SilenceEnding, SilenceState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { silences } from "../schema/silences.ts";
+import { silences } from "../schema/alerts.ts";
 
 export type SilenceRow = typeof silences.$inferSelect;
 

@@ -2,7 +2,7 @@ import { and, asc, eq, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
-import { replicas } from "../schema/replicas.ts";
+import { replicas } from "../schema/service.ts";
 import { spikes } from "../schema/spikes.ts";
 
 const r = alias(replicas, "r");

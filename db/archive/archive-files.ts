@@ -3,7 +3,7 @@ import { readArchivePath } from "#model/archive-layout.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { archiveFiles } from "../schema/archive-files.ts";
+import { archiveFiles } from "../schema/archive.ts";
 
 /** A row of the manifest, with everything that it says of a file. */
 export type ManifestRow = typeof archiveFiles.$inferSelect;

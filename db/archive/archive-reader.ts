@@ -1,16 +1,14 @@
+/** Reads files of the archive with DuckDB. */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { LRUCache } from "lru-cache";
-import { untilAborted } from "#lib/until-aborted.ts";
-import type { ArchiveStorage } from "#model/archive-storage.ts";
-import { StorageError } from "#model/storage-error.ts";
-import type { Duckdb, RunOptions } from "../duckdb/duckdb.ts";
-import { DuckdbError } from "../duckdb/duckdb-error.ts";
-import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
-import { ArchiveDamagedError } from "./archive-damaged-error.ts";
+import { untilAborted } from "#lib/waiting.ts";
+import { type ArchiveStorage, StorageError } from "#model/archive-storage.ts";
+import { createDuckdb, type Duckdb, type RunOptions } from "../duckdb/duckdb.ts";
+import { DuckdbError, type DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import type { ArchiveFile } from "./archived-days.ts";
-import { bringFile, locateFile } from "./bring-file.ts";
+import { ArchiveDamagedError, bringFile, locateFile } from "./bring-file.ts";
 
 /** Files of a bucket that one search fetches at once. */
 const MOST_FETCHES = 6;
@@ -24,7 +22,7 @@ export interface ReaderPlace {
   readonly begin: () => (cpuMs: number) => void;
 }
 
-export interface ArchiveReaderOptions {
+interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
   /**
    * Processes for statements in places. Quick ones have processes of their own, so that nothing long can take their threads. One
@@ -248,4 +246,20 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     },
   });
   return openReader(null);
+}
+
+/** DuckDB's own limit. What does not fit is written into the scratch folder. */
+const MEMORY_BYTES = 256_000_000;
+/** DuckDB exceeds its limit in some aggregates. Above this size its process is ended. */
+const RESIDENT_BYTES = 700_000_000;
+
+/** Returns a DuckDB for searches in an archive folder. Its process starts with the first search. */
+export function createSearchDuckdb(folder: string, scratch: string, { isUrgent = false } = {}): Duckdb {
+  return createDuckdb({
+    isUrgent,
+    folders: [folder, scratch],
+    spillInto: scratch,
+    memoryBytes: MEMORY_BYTES,
+    residentBytes: RESIDENT_BYTES,
+  });
 }

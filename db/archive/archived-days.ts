@@ -1,11 +1,16 @@
-import { sql } from "drizzle-orm";
+/** The days of the archive and their files. */
+import { and, eq, gt, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { clampTime, DAY_MS } from "#lib/units.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
-import { toDay } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { type Span, toDay } from "#model/horizon.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { archiveFiles } from "../schema/archive-files.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { toMoment } from "../search/search-condition.ts";
+import { isStored } from "./hot-days.ts";
 
 const e = alias(archiveFiles, "e");
 const r = alias(archiveFiles, "r");
@@ -94,4 +99,126 @@ export function cutOut({ from, to }: Span, parts: readonly Span[]): Span[] {
   }
   if (to > start) spans.push({ from: start, to });
   return spans;
+}
+
+/** The days, events and bytes of a zone in the archive. Days are `yyyy-mm-dd`. */
+export interface ZoneArchive {
+  readonly zoneId: number;
+  readonly days: number;
+  readonly firstDay: string;
+  readonly lastDay: string;
+  readonly events: number;
+  readonly eventBytes: number;
+  readonly recordBytes: number;
+  /** When the file that was checked longest ago was compared with its hash; epoch ms. */
+  readonly checkedAt: number;
+  /** Files that are missing or differ from their hash. */
+  readonly damagedFiles: number;
+}
+
+/** Returns the archive of each of these zones that has archive days; null means every zone. */
+export function readZoneArchives(
+  db: Queryable,
+  zoneIds: readonly number[] | null = null,
+): Promise<ZoneArchive[]> {
+  const { zoneId, day, kind, rows, bytes, checkedAt, damagedAt, retiredAt } = archiveFiles;
+  const total = (column: PgColumn, of: typeof kind._.data) =>
+    sql<number>`coalesce(sum(${column}) filter (where ${kind} = ${of}), 0)::float8`;
+  return db
+    .select({
+      zoneId,
+      days: sql<number>`(count(*) filter (where ${kind} = 'events'))::integer`,
+      firstDay: sql<string>`min(${day})::text`,
+      lastDay: sql<string>`max(${day})::text`,
+      events: total(rows, "events"),
+      eventBytes: total(bytes, "events"),
+      recordBytes: total(bytes, "records"),
+      checkedAt: sql<number>`floor(${epochMs(sql`min(${checkedAt})`)})`,
+      damagedFiles: sql<number>`(count(*) filter (where ${damagedAt} is not null))::integer`,
+    })
+    .from(archiveFiles)
+    .where(and(isNull(retiredAt), ofZones(zoneIds)))
+    .groupBy(zoneId)
+    .orderBy(zoneId);
+}
+
+function ofZones(zoneIds: readonly number[] | null): SQL | undefined {
+  if (zoneIds === null) return undefined;
+  return sql`${archiveFiles.zoneId} = any(${sql.param([...zoneIds])}::integer[])`;
+}
+
+/** A file of an archive day as people see it; times in epoch ms. */
+interface ReportedFile {
+  readonly kind: ArchiveKind;
+  /** Relative to the archive folder. */
+  readonly path: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly rows: number;
+  readonly writtenAt: number;
+  readonly checkedAt: number;
+  /** The problem of a missing or damaged file; null if the last check was good. */
+  readonly damage: string | null;
+}
+
+interface ReportedDay {
+  readonly zoneId: number;
+  /** UTC, `yyyy-mm-dd`. */
+  readonly day: string;
+  /** Whether Postgres still has the day's events, too. */
+  readonly isInPostgres: boolean;
+  readonly files: readonly ReportedFile[];
+}
+
+/** Returns the archive days from `from` to before `to` (`yyyy-mm-dd`), oldest first. */
+export function listReportedDays(
+  db: Queryable,
+  { zoneIds, from, to }: { zoneIds: readonly number[] | null; from: string; to: string },
+): Promise<ReportedDay[]> {
+  const f = archiveFiles;
+  const ms = (column: PgColumn) => sql`floor(${epochMs(column)})`;
+  return db
+    .select({
+      zoneId: f.zoneId,
+      day: f.day,
+      isInPostgres: sql<boolean>`${isStored(f.zoneId, f.day)}`,
+      files: sql<ReportedFile[]>`jsonb_agg(jsonb_build_object('kind', ${f.kind}, 'path', ${f.path},
+        'sha256', ${f.sha256}, 'bytes', ${f.bytes}, 'rows', ${f.rows}, 'writtenAt', ${ms(f.writtenAt)},
+        'checkedAt', ${ms(f.checkedAt)}, 'damage', ${f.damage}) order by ${f.kind})`,
+    })
+    .from(f)
+    .where(and(isNull(f.retiredAt), gte(f.day, from), lt(f.day, to), ofZones(zoneIds)))
+    .groupBy(f.zoneId, f.day)
+    .orderBy(f.day, f.zoneId);
+}
+
+const w = alias(coverageWindows, "w");
+
+/** Returns whether an event of the zone was ever stored, even if the zone is no longer copied. */
+export async function hasStoredEvents(db: Queryable, zoneId: number): Promise<boolean> {
+  const found = await db
+    .select({ storedCount: w.storedCount })
+    .from(w)
+    .where(and(eq(w.zoneId, zoneId), gt(w.storedCount, 0)))
+    .limit(1);
+  return found.length > 0;
+}
+
+/**
+ * Returns about how many events of a zone lie in [from, to), epoch ms. An hour that lies partly inside counts by its
+ * share of the time.
+ */
+export async function countStoredEvents(
+  db: Queryable,
+  zoneId: number,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<number> {
+  const found = await db.execute<{ events: number }>(sql`
+    select coalesce(sum(${w.storedCount} * extract(epoch from
+      least(${w.startsAt} + interval '1 hour', ${toMoment(to)})
+        - greatest(${w.startsAt}, ${toMoment(from)})) / 3600), 0)::float8 as events
+    from ${coverageWindows} ${w}
+    where ${w.zoneId} = ${zoneId} and ${w.startsAt} > ${toMoment(from)} - interval '1 hour'
+      and ${w.startsAt} < ${toMoment(to)}`);
+  return found.rows[0]?.events ?? 0;
 }

@@ -1,16 +1,17 @@
+/** The rows of a day in Postgres, locked while they are copied. */
 import { type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type pg from "pg";
+import { DAY_MS } from "#lib/units.ts";
 import { storedColumns } from "#model/archive-layout.ts";
+import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
-import { copyToFile, readCopy } from "../postgres/copy-out.ts";
-import { copyQuery } from "../postgres/copy-query.ts";
+import { copyQuery, copyToFile, readCopy } from "../postgres/copy.ts";
 import { partitionName } from "../postgres/partitions.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
-import { rawBlocks } from "../schema/raw-blocks.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { lockArchiveDay } from "./day-lock.ts";
-import { type EventSum, rowSumIn } from "./row-sum.ts";
+import { inOneTrip } from "../postgres/transaction.ts";
+import { archiveFiles, rawBlocks } from "../schema/archive.ts";
+import { eventAliases, wafEvents } from "../schema/events.ts";
+import { type EventSum, rowSumIn } from "./day-files.ts";
 
 const e = alias(wafEvents, "e");
 const b = alias(rawBlocks, "b");
@@ -122,7 +123,7 @@ async function* readHashes(client: pg.PoolClient, hashes: SQL): AsyncGenerator<B
   }
 }
 
-export interface SourceBlock {
+interface SourceBlock {
   /** False for a block of another day, which holds a record of this day's events under another time. */
   readonly isOfDay: boolean;
   readonly logIdHashes: Buffer;
@@ -158,4 +159,42 @@ export async function* readDayBlocks(tx: Queryable, zoneDay: ZoneDay): AsyncGene
   } finally {
     await tx.execute(sql`close day_blocks`);
   }
+}
+
+const f = alias(archiveFiles, "f");
+
+/** First number of a pair of advisory lock numbers; the second is the day, counted from 1970. */
+const DAY_LOCK = 7_603_102;
+
+/** Waits for the pages of ingest that store events of this UTC day, and blocks new ones until the transaction ends. */
+export async function lockArchiveDay(tx: Queryable, day: string): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${DAY_LOCK}, ${Date.parse(day) / DAY_MS}::integer)`);
+}
+
+/**
+ * Returns those of the UTC days from `firstAt` to `lastAt` (epoch ms) that are archive days of the zone, and keeps the
+ * others from becoming archive days until the transaction ends. Two statements in one round trip, because the second must
+ * see what was committed while the first waited.
+ */
+export async function holdDays(
+  tx: Queryable,
+  client: pg.PoolClient,
+  { zoneId, firstAt, lastAt }: { zoneId: number; firstAt: number; lastAt: number },
+): Promise<ReadonlySet<string>> {
+  const [from, to] = [Math.floor(firstAt / DAY_MS), Math.floor(lastAt / DAY_MS)];
+  const [, found] = await inOneTrip(client, () => [
+    keepArchiveWaiting(tx, from, to),
+    tx.execute<{ day: string }>(sql`
+      select ${f.day}::text from ${archiveFiles} ${f}
+      where ${f.zoneId} = ${zoneId} and ${f.day} between ${toDay(firstAt)}::date and ${toDay(lastAt)}::date
+        and ${f.kind} = 'events' and ${f.retiredAt} is null`),
+  ]);
+  return new Set(found.rows.map(({ day }) => day));
+}
+
+/** A separate function, because a bare statement would be sent only after the statements that functions have sent. */
+async function keepArchiveWaiting(tx: Queryable, from: number, to: number): Promise<void> {
+  await tx.execute(
+    sql`select pg_advisory_xact_lock_shared(${DAY_LOCK}, day) from generate_series(${from}::integer, ${to}::integer) as day`,
+  );
 }

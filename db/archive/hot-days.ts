@@ -4,11 +4,9 @@ import type { Database, Queryable } from "../client.ts";
 import { partitionDays, partitionName } from "../postgres/partitions.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { archiveFiles } from "../schema/archive-files.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { lockArchiveDay } from "./day-lock.ts";
-import type { ZoneDay } from "./day-source.ts";
+import { archiveFiles } from "../schema/archive.ts";
+import { eventAliases, wafEvents } from "../schema/events.ts";
+import { lockArchiveDay, type ZoneDay } from "./day-source.ts";
 
 const ea = alias(eventAliases, "ea");
 const f = alias(archiveFiles, "f");

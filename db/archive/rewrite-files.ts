@@ -9,10 +9,10 @@ import {
   readFactsCsv,
   readFile,
   readRecordsCsv,
+  rowSumIn,
   writeInParts,
 } from "./day-files.ts";
 import type { ZoneDay } from "./day-source.ts";
-import { rowSumIn } from "./row-sum.ts";
 
 /** More than a day has addresses. */
 const MOST_ADDRESSES = 20_000_000;

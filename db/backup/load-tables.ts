@@ -1,16 +1,18 @@
+/** Loads the tables of a backup, and finds what a newer database had withdrawn. */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { sql } from "drizzle-orm";
-import { PgDialect } from "drizzle-orm/pg-core";
+import { isNotNull, sql } from "drizzle-orm";
+import { alias, PgDialect } from "drizzle-orm/pg-core";
 import { from as copyFrom } from "pg-copy-streams";
 import type { Database, Queryable } from "../client.ts";
 import { applyMigrations } from "../migrate.ts";
-import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
 import { addPartitions } from "../postgres/partitions.ts";
-import { runTransaction } from "../postgres/transaction.ts";
-import { leases } from "../schema/leases.ts";
-import type { StoredSequence, StoredTable } from "./describe-store.ts";
-import { setUnlimited } from "./read-tables.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { ADVISORY_LOCKS, runTransaction } from "../postgres/transaction.ts";
+import { erasures } from "../schema/erasures.ts";
+import { apiKeys, auditEntries } from "../schema/people.ts";
+import { leases } from "../schema/service.ts";
+import { type StoredSequence, type StoredTable, setUnlimited } from "./tables.ts";
 
 /** Returns the number of tables that Longwatch or its queue could have made. Extensions' tables are not counted. */
 export async function countTables(db: Queryable): Promise<number> {
@@ -21,7 +23,7 @@ export async function countTables(db: Queryable): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-export interface LoadedStore {
+interface LoadedStore {
   /** Creation time of the last migration of the tables, epoch ms. */
   readonly migration: number;
   readonly tables: readonly Pick<StoredTable, "name" | "columns">[];
@@ -87,4 +89,49 @@ export async function loadStore<T>(
 
 async function switchTriggers(tx: Queryable, table: string, state: "enable" | "disable"): Promise<void> {
   await tx.execute(sql`alter table ${sql.identifier(table)} ${sql.raw(state)} trigger user`);
+}
+
+const e = alias(erasures, "e");
+const t = alias(auditEntries, "t");
+
+interface RevokedKey {
+  readonly keyId: string;
+  readonly name: string;
+  readonly revokedAt: Date;
+}
+
+interface KnownErasure {
+  /** Epoch ms. */
+  readonly requestedAt: number;
+  readonly zoneId: number | null;
+  readonly family: number;
+  readonly prefix: number;
+  /** The actor, as in the audit trail. */
+  readonly actor: string | null;
+  readonly reason: string | null;
+}
+
+/** Changes that a restored backup must not undo. */
+export interface Withdrawals {
+  readonly revoked: readonly RevokedKey[];
+  readonly erasures: readonly KnownErasure[];
+}
+
+/** Returns every revoked key and every erasure of a database. */
+export async function readWithdrawals(db: Queryable): Promise<Withdrawals> {
+  const { keyId, name } = apiKeys;
+  const revoked = await db
+    .select({ keyId, name, revokedAt: sql<Date>`${apiKeys.revokedAt}`.mapWith(apiKeys.revokedAt) })
+    .from(apiKeys)
+    .where(isNotNull(apiKeys.revokedAt))
+    .orderBy(apiKeys.revokedAt);
+  const { rows } = await db.execute<{ [Key in keyof KnownErasure]: KnownErasure[Key] }>(sql`
+    select ${epochMs(e.requestedAt)} as "requestedAt", ${e.zoneId} as "zoneId", ${e.family}, ${e.prefix},
+      a.actor, a.details ->> 'reason' as reason
+    from ${erasures} ${e} left join lateral (
+      select ${t.actor}, ${t.details} from ${auditEntries} ${t}
+      where ${t.action} = 'erasure.requested' and ${t.details} ->> 'erasure' = ${e.id}::text
+      order by ${t.id} desc limit 1) a on true
+    order by ${e.requestedAt}`);
+  return { revoked, erasures: rows };
 }

@@ -1,9 +1,11 @@
+/** The state of each hour: its looks, its proof and its seal. */
 import { and, asc, eq, getTableColumns, gte, inArray, lt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import type { CoveredHour, HourLooks } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { HISTORY } from "./reopen-hours.ts";
 
 const w = alias(coverageWindows, "w");
 
@@ -142,4 +144,110 @@ function toCoveredHour(row: Omit<typeof coverageWindows.$inferSelect, "evidence"
     unresolvedSince: at(row.unresolvedSince),
     looks,
   };
+}
+
+/** The decision about an hour. */
+export interface HourVerdict {
+  /** Epoch ms. */
+  readonly startsAt: number;
+  readonly state: "sealed" | "gap";
+  /** The reason of a gap. */
+  readonly reason: string | null;
+  readonly evidence: unknown;
+}
+
+/**
+ * Decides undecided hours. A sealed hour and a gap keep their state. Returns the number of hours that this call
+ * decided.
+ */
+export async function decideHours(
+  tx: Queryable,
+  zoneId: number,
+  verdicts: readonly HourVerdict[],
+  decidedAtMs: number,
+): Promise<number> {
+  if (verdicts.length === 0) return 0;
+  const given = verdicts.map(({ startsAt, ...verdict }) => ({ ...verdict, starts_at: new Date(startsAt) }));
+  const decided = await tx
+    .update(coverageWindows)
+    .set({
+      state: sql`v.state`,
+      sealedAt: new Date(decidedAtMs),
+      gapReason: sql`v.reason`,
+      proofFrom: null,
+      evidence: sql`v.evidence
+        || case when ${HISTORY} = '[]' then '{}' else jsonb_build_object('history', ${HISTORY}) end`,
+    })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(given)}::jsonb)
+      as v(starts_at timestamptz, state text, reason text, evidence jsonb)`)
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        eq(coverageWindows.startsAt, sql`v.starts_at`),
+        eq(coverageWindows.state, "open"),
+      ),
+    );
+  return decided.rowCount ?? 0;
+}
+
+/**
+ * Adds to the evidence of sealed hours (epoch ms of their starts) that the last comparison at `atMs` found them
+ * complete.
+ */
+export async function recordLastProof(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+  atMs: number,
+): Promise<void> {
+  const starts = hours.map((hour) => new Date(hour));
+  const { zoneId: zone, startsAt, state, evidence } = coverageWindows;
+  const proof = sql`jsonb_build_object('lastProofAt', ${new Date(atMs).toISOString()}::text)`;
+  await tx
+    .update(coverageWindows)
+    .set({ evidence: sql`${evidence} || ${proof}` })
+    .where(sql`${zone} = ${zoneId} and ${startsAt} = any(${sql.param(starts)}::timestamptz[])
+      and ${state} = 'sealed' and not ${evidence} ? 'lastProofAt'`);
+}
+
+const KEY = names(coverageWindows.zoneId, coverageWindows.startsAt);
+
+/**
+ * Returns the looks of these hours (epoch ms of their starts), locked until the commit. Inserts a row for an hour
+ * without one.
+ */
+export async function lockLooks(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+): Promise<Map<number, HourLooks>> {
+  if (hours.length === 0) return new Map();
+  const starts = hours.map((hour) => new Date(hour));
+  await tx.execute(sql`
+    insert into ${coverageWindows} (${KEY})
+    select ${zoneId}, hour from unnest(${sql.param(starts)}::timestamptz[]) as hour order by hour
+    on conflict (${KEY}) do nothing`);
+  const rows = await tx
+    .select({ startsAt: coverageWindows.startsAt, looks: coverageWindows.looks })
+    .from(coverageWindows)
+    .where(and(eq(coverageWindows.zoneId, zoneId), inArray(coverageWindows.startsAt, starts)))
+    .orderBy(asc(coverageWindows.startsAt))
+    .for("update");
+  return new Map(rows.map(({ startsAt, looks }) => [startsAt.getTime(), looks]));
+}
+
+/** Stores the looks of hours whose rows are locked. */
+export async function writeLooks(
+  tx: Queryable,
+  zoneId: number,
+  looks: ReadonlyMap<number, HourLooks>,
+): Promise<void> {
+  if (looks.size === 0) return;
+  const given = [...looks].map(([startsAt, value]) => ({ starts_at: new Date(startsAt), looks: value }));
+  const { zoneId: zone, startsAt: start, looks: stored } = coverageWindows;
+  await tx
+    .update(coverageWindows)
+    .set({ looks: sql`g.looks` })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as g(starts_at timestamptz, looks jsonb)`)
+    .where(sql`${zone} = ${zoneId} and ${start} = g.starts_at and ${stored} <> g.looks`);
 }

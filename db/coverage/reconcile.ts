@@ -1,15 +1,13 @@
 import { count, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { differingCells } from "../schema/differing-cells.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { coverageWindows, differingCells } from "../schema/coverage.ts";
+import { eventRevisions, wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { ruleBuckets } from "../schema/rules.ts";
 
 const r = alias(eventRevisions, "r");
 

@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
+import { coverageWindows } from "../schema/coverage.ts";
 
 const { zoneId: zone, startsAt: start, state, evidence, reopenedAt } = coverageWindows;
 

@@ -1,11 +1,11 @@
-import { sql } from "drizzle-orm";
+/** Cells: the count of one rule in one hour, and cells that differ from the platform's. */
+import { and, eq, gte, isNull, lt, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { differingCells } from "../schema/differing-cells.ts";
-import { pages } from "../schema/pages.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { coverageWindows, differingCells } from "../schema/coverage.ts";
+import { pages } from "../schema/ingest.ts";
+import { ruleBuckets } from "../schema/rules.ts";
 
 const w = alias(coverageWindows, "w");
 const b = alias(ruleBuckets, "b");
@@ -13,7 +13,7 @@ const c = alias(differingCells, "c");
 const p = alias(pages, "p");
 
 /** A rule in one hour: the stored count and the platform's. */
-export interface RuleCell {
+interface RuleCell {
   readonly ruleId: string;
   readonly stored: number;
   /** Null if the platform was not asked about the hour yet. */
@@ -64,7 +64,7 @@ export async function readRuleCells(
 }
 
 /** The entries of one hour that a pass over the list has read. */
-export interface HourPass {
+interface HourPass {
   readonly pass: number;
   readonly pages: number;
   readonly entries: number;
@@ -89,4 +89,91 @@ export async function readHourPasses(
         where ${p.zoneId} = ${zoneId} and ${p.day} = ${day}) - ${PASSES}
     group by ${p.pass} order by ${p.pass} desc`);
   return rows;
+}
+
+/** A cell of an undecided hour for which fewer events are stored than the platform counts. */
+interface MissingCell {
+  /** Epoch ms. */
+  readonly startsAt: number;
+  readonly ruleId: string;
+  readonly repairs: number;
+}
+
+interface DueAt {
+  readonly nowMs: number;
+  /** The platform no longer serves hours that begin before this. */
+  readonly horizonMs: number;
+}
+
+/**
+ * Returns the cells that may be repaired now and that the platform still serves. The hour that expires first comes
+ * first.
+ */
+export async function readDueCells(db: Queryable, zoneId: number, due: DueAt): Promise<MissingCell[]> {
+  const { startsAt, ruleId, repairs } = differingCells;
+  const rows = await db
+    .select({ startsAt, ruleId, repairs })
+    .from(differingCells)
+    .innerJoin(coverageWindows, isItsHour())
+    .where(and(eq(differingCells.zoneId, zoneId), isDue(due)))
+    .orderBy(startsAt, ruleId);
+  return rows.map((row) => ({ ...row, startsAt: row.startsAt.getTime() }));
+}
+
+/** Returns the zones that have a cell to repair now. */
+export async function listRepairableZones(db: Queryable, due: DueAt): Promise<number[]> {
+  const rows = await db
+    .selectDistinct({ zoneId: differingCells.zoneId })
+    .from(differingCells)
+    .innerJoin(coverageWindows, isItsHour())
+    .where(isDue(due));
+  return rows.map(({ zoneId }) => zoneId);
+}
+
+/**
+ * Counts a repair of an hour's due cells and postpones the next one, twice as long every time. The postponement is
+ * stored before the request is sent, so the platform is not asked again at once whatever the outcome is.
+ */
+export async function claimRepair(
+  db: Queryable,
+  zoneId: number,
+  repair: { startsAt: number; nowMs: number; firstMs: number; longestMs: number },
+): Promise<void> {
+  const { startsAt, nowMs, firstMs, longestMs } = repair;
+  const waitMs = sql`least(${longestMs}::float8, ${firstMs}::float8 * power(2, least(repairs, 30)))`;
+  const now = new Date(nowMs);
+  await db
+    .update(differingCells)
+    .set({
+      repairs: sql`${differingCells.repairs} + 1`,
+      nextRepairAt: sql`${now}::timestamptz + ${waitMs} * interval '1 millisecond'`,
+    })
+    .where(
+      and(
+        eq(differingCells.zoneId, zoneId),
+        eq(differingCells.startsAt, new Date(startsAt)),
+        isMissing(),
+        lte(differingCells.nextRepairAt, now),
+      ),
+    );
+}
+
+function isItsHour() {
+  return and(
+    eq(coverageWindows.zoneId, differingCells.zoneId),
+    eq(coverageWindows.startsAt, differingCells.startsAt),
+  );
+}
+
+function isDue({ nowMs, horizonMs }: DueAt) {
+  return and(
+    isMissing(),
+    lte(differingCells.nextRepairAt, new Date(nowMs)),
+    gte(differingCells.startsAt, new Date(horizonMs)),
+    eq(coverageWindows.state, "open"),
+  );
+}
+
+function isMissing() {
+  return and(isNull(differingCells.resolvedAt), lt(differingCells.storedCount, differingCells.upstreamCount));
 }

@@ -3,8 +3,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { CircuitState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { channelStates } from "../schema/channel-states.ts";
-import { notifications } from "../schema/notifications.ts";
+import { channelStates, notifications } from "../schema/notifications.ts";
 import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
 
 const n = alias(notifications, "n");

@@ -2,9 +2,7 @@ import { and, asc, eq, gt, gte, type SQL, sql } from "drizzle-orm";
 import { DAY_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { changedMinutes as m } from "../schema/changed-minutes.ts";
-import { forwardCursors as c } from "../schema/forward-cursors.ts";
-import { forwardDestinations as d } from "../schema/forward-destinations.ts";
+import { forwardCursors as c, forwardDestinations as d, changedMinutes as m } from "../schema/forwarding.ts";
 
 /** An hour changes for three days. A destination that nobody has seen for thirty is not waited for. */
 const KEPT_MS = 4 * DAY_MS;

@@ -1,10 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
-import { archiveFiles } from "../schema/archive-files.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { archiveFiles } from "../schema/archive.ts";
+import { wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { ruleBuckets } from "../schema/rules.ts";
 import { CLASS_COUNTS, VERB } from "./roll-up.ts";
 
 const b = alias(ruleBuckets, "b");

@@ -2,14 +2,14 @@ import { and, asc, desc, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
-import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
+import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import { digest } from "#model/fingerprint.ts";
 import { DIRTY_RULES } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { exclusions } from "../schema/exclusions.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { exclusions } from "../schema/alerts.ts";
+import { wafEvents } from "../schema/events.ts";
+import { ruleBuckets } from "../schema/rules.ts";
 
 const e = alias(wafEvents, "e");
 

@@ -1,10 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import type { CopiedHour } from "#model/copied-hour.ts";
+import type { CopiedHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { judgedHours } from "../schema/judged-hours.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { judgedHours } from "../schema/sources.ts";
 
 const j = alias(judgedHours, "j");
 const w = alias(coverageWindows, "w");

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { isLearning, learningUntil, startOfHistory } from "#model/learning.ts";
+import { isLearning, learningUntil, startOfHistory } from "#model/rules.ts";
 import type { Queryable } from "../client.ts";
 import { readFirstEventMinutes } from "./source-events.ts";
 

@@ -2,11 +2,10 @@ import { desc, eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names, overwriting } from "../postgres/terms.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { rulePeaks } from "../schema/rule-peaks.ts";
-import { sourceHours } from "../schema/source-hours.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { ruleBuckets, rulePeaks } from "../schema/rules.ts";
+import { sourceHours } from "../schema/sources.ts";
 import { markChanged } from "./changed-minutes.ts";
 
 const b = alias(ruleBuckets, "b");

@@ -1,15 +1,15 @@
-import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
+/** Rules whose action changed or that became silent. */
+import { and, asc, eq, gt, gte, inArray, isNull, lt, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import type { ChangeKind } from "#model/kinds.ts";
-import type { RuleChange } from "#model/rule-change.ts";
-import { SUM_RULES } from "#model/rule-family.ts";
-import type { SeriesKey } from "#model/series-key.ts";
+import { type RuleChange, SUM_RULES } from "#model/rules.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { wafEvents } from "../schema/events.ts";
+import { ruleBuckets } from "../schema/rules.ts";
 import { spikes } from "../schema/spikes.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { askedSeries } from "./asked-series.ts";
+import { askedSeries } from "./trends.ts";
 
 const a = alias(alerts, "a");
 const b = alias(ruleBuckets, "b");
@@ -20,7 +20,7 @@ const STOPPED = sql`${b.blocked} + ${b.challenged}`;
 const SUMS = sql`coalesce(sum(${STOPPED}), 0)::float8 as stopped, coalesce(sum(${b.logged}), 0)::float8 as logged`;
 
 /** Rules that may have changed their action. Times are epoch ms. */
-export interface ActionScope {
+interface ActionScope {
   /** Only rules with an event of their rarer action since then. */
   readonly fromMs: number;
   /** Start of the days whose counts say which action is rare. */
@@ -35,7 +35,7 @@ export interface ActionScope {
   readonly limit: number;
 }
 
-export interface ActionCounts extends SeriesKey {
+interface ActionCounts extends SeriesKey {
   /** One entry per hour with events: hour since the epoch, events blocked or challenged, and events logged. */
   readonly hours: readonly (readonly [hour: number, stopped: number, logged: number])[];
 }
@@ -71,7 +71,7 @@ export async function readActionCounts(db: Queryable, scope: ActionScope): Promi
   return rows;
 }
 
-export interface StoredAction extends SeriesKey {
+interface StoredAction extends SeriesKey {
   /** Since the epoch. */
   readonly minute: number;
   readonly action: string | null;
@@ -105,7 +105,7 @@ export async function readRuleActions(
 }
 
 /** Rules that are quiet. Times are epoch ms. */
-export interface QuietScope {
+interface QuietScope {
   readonly nowMs: number;
   /** Start of the days that are looked at, and the fewest events in them. */
   readonly daysFromMs: number;
@@ -118,7 +118,7 @@ export interface QuietScope {
   readonly limit: number;
 }
 
-export interface QuietRule extends SeriesKey {
+interface QuietRule extends SeriesKey {
   /** The minute of its last event, since the epoch. */
   readonly lastMinute: number;
   /** One entry per hour of the week up to that event: hour since the epoch, and events. */
@@ -206,4 +206,43 @@ export async function closeChanges(
     .set({ closedAt: sql`greatest(${spikes.openedAt}, ${new Date(nowMs)}::timestamptz)` })
     .where(and(eq(spikes.kind, kind), isNull(spikes.closedAt), or(isResolved, isOld)));
   return rowCount ?? 0;
+}
+
+interface ChangedRule {
+  readonly zoneId: number;
+  readonly ruleId: string;
+  readonly total: number;
+  /** Count of the span of the same length before. */
+  readonly before: number;
+}
+
+/** Returns the rules whose events of whole UTC days differ most from those of as many days before. */
+export function readChangedRules(
+  db: Queryable,
+  {
+    zoneIds,
+    fromMs,
+    toMs,
+    limit,
+  }: { zoneIds: readonly number[]; fromMs: number; toMs: number; limit: number },
+): Promise<ChangedRule[]> {
+  const { zoneId, ruleId, startsAt, total, width } = ruleBuckets;
+  const from = new Date(fromMs).toISOString();
+  const now = sql<number>`coalesce(sum(${total}) filter (where ${startsAt} >= ${from}::timestamptz), 0)::float8`;
+  const before = sql<number>`coalesce(sum(${total}) filter (where ${startsAt} < ${from}::timestamptz), 0)::float8`;
+  return db
+    .select({ zoneId, ruleId, total: now, before })
+    .from(ruleBuckets)
+    .where(
+      and(
+        eq(width, 86_400),
+        inArray(zoneId, [...zoneIds]),
+        gte(startsAt, new Date(2 * fromMs - toMs)),
+        lt(startsAt, new Date(toMs)),
+      ),
+    )
+    .groupBy(zoneId, ruleId)
+    .having(sql`${now} <> ${before}`)
+    .orderBy(sql`abs(${now} - ${before}) desc`, zoneId, sql`${ruleId} collate "C"`)
+    .limit(limit);
 }

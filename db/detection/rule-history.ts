@@ -1,16 +1,13 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import type { Mark } from "#model/kinds.ts";
-import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { advice } from "../schema/advice.ts";
-import { alerts } from "../schema/alerts.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { ruleMetrics } from "../schema/rule-metrics.ts";
-import { spikes } from "../schema/spikes.ts";
-import { verdicts } from "../schema/verdicts.ts";
-import { askedSeries } from "./asked-series.ts";
+import { advice, alerts } from "../schema/alerts.ts";
+import { ruleBuckets, ruleMetrics } from "../schema/rules.ts";
+import { spikes, verdicts } from "../schema/spikes.ts";
+import { askedSeries } from "./trends.ts";
 
 const b = alias(ruleBuckets, "b");
 const m = alias(ruleMetrics, "m");

@@ -1,17 +1,15 @@
 import { and, eq, lt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import { toDay } from "#model/horizon.ts";
-import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { ruleMetrics } from "../schema/rule-metrics.ts";
-import { ruleSnapshots } from "../schema/rule-snapshots.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { askedSeries } from "./asked-series.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { ruleBuckets, ruleMetrics, ruleSnapshots } from "../schema/rules.ts";
+import { askedSeries } from "./trends.ts";
 
 const b = alias(ruleBuckets, "b");
 const m = alias(ruleMetrics, "m");

@@ -2,8 +2,8 @@ import { type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Database, Queryable } from "../client.ts";
-import { runPrepared, toPrepared } from "../postgres/prepared.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { runPrepared, toPrepared } from "../postgres/terms.ts";
+import { wafEvents } from "../schema/events.ts";
 
 const e = alias(wafEvents, "e");
 

@@ -3,9 +3,8 @@ import { alias } from "drizzle-orm/pg-core";
 import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { sourceHours } from "../schema/source-hours.ts";
-import { sourceUsual } from "../schema/source-usual.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { sourceHours, sourceUsual } from "../schema/sources.ts";
 
 const h = alias(sourceHours, "h");
 const u = alias(sourceUsual, "u");

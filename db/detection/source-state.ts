@@ -2,12 +2,12 @@ import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Database } from "../client.ts";
-import { runPrepared, toPrepared } from "../postgres/prepared.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
+import { runPrepared, toPrepared } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage.ts";
 import { erasures } from "../schema/erasures.ts";
 import { knownSources } from "../schema/known-sources.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { sourceHours } from "../schema/source-hours.ts";
+import { ruleBuckets } from "../schema/rules.ts";
+import { sourceHours } from "../schema/sources.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { HourCoverage } from "./spikes.ts";
 

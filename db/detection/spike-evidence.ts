@@ -1,13 +1,15 @@
-import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
+/** The evidence of a spike, and spikes as they are read by people. */
+import { and, desc, eq, gte, inArray, isNull, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
-import type { SeriesKey } from "#model/series-key.ts";
-import { toUrlPartSql } from "#model/url-parts.ts";
+import { toUrlPartSql } from "#model/record-parts.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { type SpikeEvidence } from "../schema/spikes.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { wafEvents } from "../schema/events.ts";
+import { ruleBuckets } from "../schema/rules.ts";
+import { type SpikeEvidence, spikes } from "../schema/spikes.ts";
+import type { SpikeRow } from "./spikes.ts";
 
 const b = alias(ruleBuckets, "b");
 const e = alias(wafEvents, "e");
@@ -113,4 +115,51 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
 
 function emptyTop(): Record<EvidenceDimension, { value: string; count: number; share: number }[]> {
   return { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
+}
+
+/** Selects spikes. A member that is left out does not filter. */
+interface SpikeFilter {
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  readonly ruleId?: string | undefined;
+  readonly isOpen?: boolean | undefined;
+  readonly severities?: readonly SpikeRow["severity"][] | undefined;
+  readonly isLate?: boolean | undefined;
+  /** Start of the half-open span of opening times, epoch ms. */
+  readonly sinceMs?: number | undefined;
+  readonly untilMs?: number | undefined;
+  /** Id of the last spike of the previous page. */
+  readonly beforeId?: number | undefined;
+  readonly limit: number;
+}
+
+/** Returns the matching spikes, newest first. */
+export function listSpikes(db: Queryable, filter: SpikeFilter): Promise<SpikeRow[]> {
+  const { zoneIds, ruleId, isOpen, severities, isLate, sinceMs, untilMs, beforeId, limit } = filter;
+  return db
+    .select()
+    .from(spikes)
+    .where(
+      and(
+        zoneIds === null ? undefined : inArray(spikes.zoneId, [...zoneIds]),
+        ruleId === undefined ? undefined : eq(spikes.ruleId, ruleId),
+        isOpen === undefined
+          ? undefined
+          : isOpen
+            ? isNull(spikes.closedAt)
+            : sql`${spikes.closedAt} is not null`,
+        severities === undefined ? undefined : inArray(spikes.severity, [...severities]),
+        isLate === undefined ? undefined : eq(spikes.isLate, isLate),
+        sinceMs === undefined ? undefined : gte(spikes.openedAt, new Date(sinceMs)),
+        untilMs === undefined ? undefined : lt(spikes.openedAt, new Date(untilMs)),
+        beforeId === undefined ? undefined : lt(spikes.id, beforeId),
+      ),
+    )
+    .orderBy(desc(spikes.id))
+    .limit(limit);
+}
+
+export async function readSpike(db: Queryable, id: number): Promise<SpikeRow | null> {
+  const [row] = await db.select().from(spikes).where(eq(spikes.id, id));
+  return row ?? null;
 }

@@ -1,16 +1,15 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, or, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import { type HourState, RULE_SPIKE_KINDS, type RuleSpikeKind } from "#model/kinds.ts";
-import { isRuleKind } from "#model/rule-change.ts";
-import type { SeriesKey } from "#model/series-key.ts";
+import { isRuleKind } from "#model/rules.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { rulePeaks } from "../schema/rule-peaks.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { ruleBuckets, rulePeaks } from "../schema/rules.ts";
 import { spikes } from "../schema/spikes.ts";
-import { askedSeries } from "./asked-series.ts";
+import { askedSeries } from "./trends.ts";
 
 const b = alias(ruleBuckets, "b");
 const d = alias(dirtyBuckets, "d");

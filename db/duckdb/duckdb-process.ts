@@ -1,7 +1,6 @@
 import { constants, getPriority, setPriority } from "node:os";
 import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
-import { toError } from "#lib/errors.ts";
-import { messageOf } from "#lib/message-of.ts";
+import { messageOf, toError } from "#lib/errors.ts";
 import type {
   DuckdbParameter,
   DuckdbReply,

@@ -1,10 +1,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
-import { childEnvironment } from "#lib/child-environment.ts";
-import { makeTouchedFolder } from "#lib/touched-folder.ts";
-import { DuckdbError, toDuckdbError } from "./duckdb-error.ts";
-import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from "./duckdb-messages.ts";
+import { makeTouchedFolder } from "#lib/files.ts";
+import { childEnvironment } from "#lib/process.ts";
+import {
+  DuckdbError,
+  type DuckdbReply,
+  type DuckdbRequest,
+  type DuckdbStatement,
+  type DuckdbValue,
+  toDuckdbError,
+} from "./duckdb-messages.ts";
 
 /** How long an interrupted statement may go on before the process is killed. Usual are 1 to 30 ms. */
 const INTERRUPT_MS = 2_000;

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { BackfillRoute } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { backfills } from "../schema/backfills.ts";
+import { backfills } from "../schema/ingest.ts";
 
 /** Identifies a backfill; times in epoch ms. */
 export interface BackfillKey {

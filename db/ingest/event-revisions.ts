@@ -1,8 +1,8 @@
 import { and, type SQL, sql } from "drizzle-orm";
-import type { EventKey } from "#model/event-key.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
+import { eventRevisions } from "../schema/events.ts";
 
 const r = eventRevisions;
 

@@ -1,7 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import type { EventKey } from "#model/event-key.ts";
-import { findPositions } from "#model/log-id-hash.ts";
+import { type EventKey, findPositions } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { ERASED_IP, eraseEvents, isEmptied } from "../privacy/erase-events.ts";
@@ -9,7 +8,7 @@ import type { RecordEraser } from "../privacy/erase-records.ts";
 import { addErased } from "../privacy/erasures.ts";
 import { addOtherTimes, readKeptTimes } from "../privacy/other-times.ts";
 import type { TombstoneRow } from "../privacy/tombstones.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { wafEvents } from "../schema/events.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 

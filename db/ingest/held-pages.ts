@@ -1,7 +1,7 @@
 import { and, between, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { WafEvent } from "#model/waf-event.ts";
-import { holdDays } from "../archive/day-lock.ts";
+import { holdDays } from "../archive/day-source.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
@@ -9,7 +9,7 @@ import { replaceEntry } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
-import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+import { quarantinedEntries } from "../schema/ingest.ts";
 import { assertFence } from "../service/leases.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
 import { quarantineEntries } from "./quarantine.ts";

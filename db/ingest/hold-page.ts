@@ -3,11 +3,10 @@ import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
 import { ERASED_IP } from "../privacy/erase-events.ts";
+import { wafEvents } from "../schema/events.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { EVENT_COLUMNS } from "./event-rows.ts";
-import { learnOf, learnsOf } from "./learn-facts.ts";
+import { EVENT_COLUMNS, learnOf, learnsOf } from "./event-rows.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 import { fillOf, lacksOf, unmasksOf } from "./store-events.ts";
 

@@ -2,10 +2,9 @@ import { and, eq, lt, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { PassResult } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
-import { FenceLostError } from "../postgres/fence-lost-error.ts";
 import { names } from "../postgres/terms.ts";
-import { ingestCursors } from "../schema/ingest-cursors.ts";
-import { pages } from "../schema/pages.ts";
+import { ingestCursors, pages } from "../schema/ingest.ts";
+import { FenceLostError } from "../service/leases.ts";
 
 const ic = alias(ingestCursors, "ic");
 const p = alias(pages, "p");

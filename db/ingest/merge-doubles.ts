@@ -1,16 +1,14 @@
 import { sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
-import type { EventKey } from "#model/event-key.ts";
 import type { FactColumns } from "#model/request-facts.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { learnFacts, learnOf } from "./learn-facts.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { eventAliases, eventRevisions, wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { learnFacts, learnOf } from "./event-rows.ts";
 
 const e = alias(wafEvents, "e");
 const ea = alias(eventAliases, "ea");

@@ -3,7 +3,7 @@ import { and, desc, eq, gt, inArray, lt, ne, sql } from "drizzle-orm";
 import type { EventRoute } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+import { quarantinedEntries } from "../schema/ingest.ts";
 
 /**
  * A statement takes 65,535 parameters at most. After a change of the platform's format a whole page may be

@@ -2,10 +2,9 @@ import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
+import { rawBlocks } from "../schema/archive.ts";
+import { eventAliases, wafEvents } from "../schema/events.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
-import { rawBlocks } from "../schema/raw-blocks.ts";
-import { wafEvents } from "../schema/waf-events.ts";
 
 const e = alias(wafEvents, "e");
 const a = alias(eventAliases, "a");

@@ -1,8 +1,8 @@
-import { and, eq, getTableName, gte, lt, sql } from "drizzle-orm";
+/** Events that are removed, and events that still lack facts. */
+import { and, eq, getTableName, gte, isNull, lt, lte, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
-import type { EventKey } from "#model/event-key.ts";
-import { toDay } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { type Span, toDay } from "#model/horizon.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { proveAnew } from "../coverage/covered-hours.ts";
 import { readHourContents } from "../coverage/hour-contents.ts";
@@ -11,12 +11,10 @@ import { epochMs, names } from "../postgres/terms.ts";
 import { markSourceHours } from "../privacy/erase-events.ts";
 import { removeRecords } from "../privacy/erase-records.ts";
 import { addOtherTimes } from "../privacy/other-times.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
-import { pages } from "../schema/pages.ts";
-import { rawBlocks } from "../schema/raw-blocks.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { rawBlocks } from "../schema/archive.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { eventAliases, eventRevisions, wafEvents } from "../schema/events.ts";
+import { pages } from "../schema/ingest.ts";
 import { countRemoved } from "./merge-doubles.ts";
 
 const e = alias(wafEvents, "e");
@@ -105,4 +103,46 @@ async function correctSeal(
         'removed', coalesce((${w.evidence}->>'removed')::integer, 0) + ${removed}::integer)`,
     })
     .where(and(eq(w.zoneId, zoneId), eq(w.startsAt, new Date(startsAt)), eq(w.state, "sealed")));
+}
+
+const MAX_TIMES = 1_000;
+
+/**
+ * Returns the times of the hour's events before `beforeMs` that the search has not shown; epoch ms, ascending, the
+ * first of many.
+ */
+export async function readUnresolved(
+  db: Queryable,
+  zoneId: number,
+  { startsAt, beforeMs }: { startsAt: number; beforeMs: number },
+): Promise<number[]> {
+  const { occurredAt, feature } = wafEvents;
+  const rows = await db
+    .select({ at: epochMs(occurredAt) })
+    .from(wafEvents)
+    .where(
+      and(
+        eq(wafEvents.zoneId, zoneId),
+        isNull(feature),
+        gte(occurredAt, new Date(startsAt)),
+        lt(occurredAt, new Date(Math.min(startsAt + 3_600_000, beforeMs))),
+      ),
+    )
+    .orderBy(occurredAt)
+    .limit(MAX_TIMES);
+  return rows.map(({ at }) => at);
+}
+
+/** Marks all events of an hour as resolved, unless the list has stored another one since `seenAt` (epoch ms). */
+export async function clearUnresolved(
+  db: Queryable,
+  zoneId: number,
+  { startsAt, seenAt }: { startsAt: number; seenAt: number },
+): Promise<void> {
+  await db
+    .update(w)
+    .set({ unresolvedSince: null })
+    .where(
+      and(eq(w.zoneId, zoneId), eq(w.startsAt, new Date(startsAt)), lte(w.unresolvedSince, new Date(seenAt))),
+    );
 }

@@ -3,9 +3,8 @@ import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { eventRevisions, wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
 import { FILLED } from "./event-rows.ts";
 
 const d = alias(dirtyBuckets, "d");

@@ -1,20 +1,16 @@
 import { type Column, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { from as copyFrom } from "pg-copy-streams";
-import { type EventKey, spanOf } from "#model/event-key.ts";
 import type { FactColumns } from "#model/request-facts.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import { type EventKey, spanOf, type WafEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { LATE_EVENT, REOPENED_FOR_MS, reopening } from "../coverage/reopen-hours.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import type { Transaction } from "../postgres/transaction.ts";
-import { coverageWindows as w } from "../schema/coverage-windows.ts";
-import { dirtyBuckets } from "../schema/dirty-buckets.ts";
-import { eventAliases as a } from "../schema/event-aliases.ts";
-import { eventRevisions as r } from "../schema/event-revisions.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { EVENT_COLUMNS, FILLED_KEYS, toEventRows } from "./event-rows.ts";
-import { learnFacts, learnOf, learnsOf } from "./learn-facts.ts";
+import { coverageWindows as w } from "../schema/coverage.ts";
+import { eventAliases as a, eventRevisions as r, wafEvents } from "../schema/events.ts";
+import { dirtyBuckets } from "../schema/ingest.ts";
+import { EVENT_COLUMNS, FILLED_KEYS, learnFacts, learnOf, learnsOf, toEventRows } from "./event-rows.ts";
 import { settleStagedDoubles } from "./merge-doubles.ts";
 import { contradictsOf, reviseEvents } from "./revise-events.ts";
 

@@ -1,10 +1,9 @@
-import { readSqlState } from "#lib/sql-state.ts";
-import { spanOf } from "#model/event-key.ts";
+import { readSqlState } from "#lib/errors.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { holdDays } from "../archive/day-lock.ts";
+import { spanOf } from "#model/waf-event.ts";
+import { holdDays } from "../archive/day-source.ts";
 import type { Database, Queryable } from "../client.ts";
-import { inOneTrip } from "../postgres/one-trip.ts";
-import { inTransaction, type Transaction } from "../postgres/transaction.ts";
+import { inOneTrip, inTransaction, type Transaction } from "../postgres/transaction.ts";
 import { holdTombstones, type TombstoneRow } from "../privacy/tombstones.ts";
 import { assertFence } from "../service/leases.ts";
 import {

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { apiKeys } from "../schema/api-keys.ts";
+import { apiKeys } from "../schema/people.ts";
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 

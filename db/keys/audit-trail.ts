@@ -1,8 +1,9 @@
+/** The audit trail: writing an entry and reading them. */
 import { and, desc, eq, gte, like, lt, type SQL } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { auditEntries } from "../schema/audit-entries.ts";
+import { auditEntries } from "../schema/people.ts";
 
-export interface AuditedAct {
+interface AuditedAct {
   readonly id: number;
   /** Epoch ms. */
   readonly at: number;
@@ -12,7 +13,7 @@ export interface AuditedAct {
   readonly details: unknown;
 }
 
-export interface AuditSearch {
+interface AuditSearch {
   /** Epoch ms. */
   readonly since: number | undefined;
   /** Epoch ms. */
@@ -54,4 +55,14 @@ function isAction(action: string | undefined): SQL | undefined {
 export async function readLatestAct(db: Queryable, action: string): Promise<AuditedAct | null> {
   const [latest] = await listAudit(db, { since: undefined, action, limit: 1 });
   return latest ?? null;
+}
+
+/**
+ * An actor, an action and its subject. Written in the transaction of the change itself, so that neither exists
+ * without the other.
+ */
+export type AuditEntry = Pick<typeof auditEntries.$inferInsert, "actor" | "action" | "subject" | "details">;
+
+export async function writeAuditEntry(tx: Queryable, entry: AuditEntry): Promise<void> {
+  await tx.insert(auditEntries).values(entry);
 }

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, or, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { savedViews } from "../schema/saved-views.ts";
+import { savedViews } from "../schema/people.ts";
 
 export type SavedViewRow = typeof savedViews.$inferSelect;
 export type WantedView = Pick<SavedViewRow, "name" | "page" | "state" | "isShared">;

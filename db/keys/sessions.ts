@@ -2,9 +2,7 @@ import { and, desc, eq, inArray, isNotNull, isNull, lt, or, type SQL, sql } from
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
-import { apiKeys } from "../schema/api-keys.ts";
-import { sessions } from "../schema/sessions.ts";
-import { signInTokens } from "../schema/sign-in-tokens.ts";
+import { apiKeys, sessions, signInTokens } from "../schema/people.ts";
 import { type FoundApiKey, isLive as isKeyLive, touchApiKey } from "./api-keys.ts";
 
 const t = alias(signInTokens, "t");

@@ -1,10 +1,11 @@
+/** The daily partitions of large tables. */
 import { getTableName, type SQL, sql } from "drizzle-orm";
+import { readSqlState } from "#lib/errors.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { Database, Queryable } from "../client.ts";
-import { rawBlocks } from "../schema/raw-blocks.ts";
-import { wafEvents } from "../schema/waf-events.ts";
-import { ADVISORY_LOCKS } from "./advisory-locks.ts";
-import { inTransaction } from "./transaction.ts";
+import { rawBlocks } from "../schema/archive.ts";
+import { wafEvents } from "../schema/events.ts";
+import { ADVISORY_LOCKS, inTransaction } from "./transaction.ts";
 
 const PARTITIONED_TABLES = [getTableName(wafEvents), getTableName(rawBlocks)] as const;
 export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
@@ -117,3 +118,38 @@ function addDays(day: string, count: number): string {
   }
   return new Date(start + count * DAY_MS).toISOString().slice(0, 10);
 }
+
+const NO_PARTITION = "23514";
+
+/**
+ * Returns a keeper that runs writers with the partitions of their days in place. It remembers the days that it has
+ * checked, so that a page costs no catalogue query. If retention has dropped a day since, the keeper creates the day
+ * again and runs the writer once more.
+ */
+export function createPartitionKeeper(database: Database) {
+  const kept = new Set<string>();
+
+  async function ensure(days: readonly string[]): Promise<void> {
+    const missing = days.filter((day) => !kept.has(day));
+    if (missing.length === 0) return;
+    await ensurePartitions(database, missing);
+    for (const day of missing) kept.add(day);
+  }
+
+  return {
+    /** Runs `write` with partitions for `days`, which are UTC days (`yyyy-mm-dd`). */
+    async withDays<T>(days: readonly string[], write: () => Promise<T>): Promise<T> {
+      await ensure(days);
+      try {
+        return await write();
+      } catch (thrown) {
+        if (readSqlState(thrown) !== NO_PARTITION) throw thrown;
+        for (const day of days) kept.delete(day);
+        await ensure(days);
+        return write();
+      }
+    },
+  };
+}
+
+export type PartitionKeeper = ReturnType<typeof createPartitionKeeper>;

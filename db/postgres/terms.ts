@@ -1,6 +1,17 @@
+/** Small parts of SQL that many queries share. */
+
 import { type Column, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
-import type { BuildAliasTable, PgTable } from "drizzle-orm/pg-core";
+import { type BuildAliasTable, customType, PgDialect, type PgTable } from "drizzle-orm/pg-core";
+import type pg from "pg";
+
+/**
+ * Text compared byte by byte, whatever the database's locale is, so that Postgres, JavaScript and page tokens share
+ * one order.
+ */
+export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
+
+export const bytea = customType<{ data: Buffer }>({ dataType: () => "bytea" });
 
 /** The table under any alias, for conditions that several statements share. */
 export type Row<Table extends PgTable> = BuildAliasTable<Table, string>;
@@ -38,4 +49,31 @@ function name(column: Column) {
 
 function join(terms: Parameters<typeof sql.join>[0]): SQL {
   return sql.join(terms, sql`, `);
+}
+
+/** Returns the condition of a check constraint. The words stand in it as literals, because a constraint takes no parameters. */
+export function isOneOf(column: Column, words: readonly (string | number)[]): SQL {
+  const literals = words.map((word) => (typeof word === "number" ? String(word) : `'${word}'`));
+  return sql`${column} in (${sql.raw(literals.join(", "))})`;
+}
+
+/** A statement with a name, by which each connection parses and plans it once. */
+interface Prepared {
+  readonly name: string;
+  readonly text: string;
+}
+
+const dialect = new PgDialect({ casing: "snake_case" });
+
+/** Returns a statement of which every parameter is a placeholder. Values are given in the order of the placeholders. */
+export function toPrepared(name: string, statement: SQL): Prepared {
+  return { name, text: dialect.sqlToQuery(statement).sql };
+}
+
+/** Runs a statement of every tick, for which planning would take longer than running. */
+export async function runPrepared<Row extends pg.QueryResultRow>(
+  pool: Pick<pg.Pool, "query">,
+  prepared: Prepared & { readonly values: unknown[] },
+): Promise<Row[]> {
+  return (await pool.query<Row>(prepared)).rows;
 }

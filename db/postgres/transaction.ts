@@ -1,9 +1,12 @@
-import { setTimeout as delay } from "node:timers/promises";
+/** Transactions, their locks, and how a query is cancelled. */
+
+import { setTimeout as setTimer } from "node:timers";
+import { setTimeout as delay, setTimeout } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
 import type { PgTransactionConfig } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { readSqlState } from "#lib/sql-state.ts";
-import type { Database, Queryable } from "../client.ts";
+import { readSqlState } from "#lib/errors.ts";
+import { type Database, type Queryable, SessionClient } from "../client.ts";
 
 /** Deadlock, serialization failure, lock timeout. Postgres has undone everything, so running again is safe. */
 const RETRIED = new Set(["40P01", "40001", "55P03"]);
@@ -78,5 +81,105 @@ export async function transact<T>(
   } catch (thrown) {
     if (failure?.thrown !== thrown) onUnusable?.();
     throw failure === undefined ? thrown : failure.thrown;
+  }
+}
+
+/** The pool client with pg's switch for sending without waiting, which pg's types do not declare yet. */
+type Pipelined = pg.PoolClient & { pipeline: boolean };
+
+/**
+ * Runs the statements that `send` starts, in order, in one round trip, because every wait for an answer prolongs the
+ * transaction's locks. Nothing else may use the connection meanwhile, and no statement may be a COPY. After a failure
+ * Postgres refuses the statements behind it. The first failure is thrown when all are answered.
+ */
+export async function inOneTrip<T extends readonly PromiseLike<unknown>[]>(
+  client: pg.PoolClient,
+  send: () => readonly [...T],
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  const pipelined = client as Pipelined;
+  pipelined.pipeline = true;
+  try {
+    const answers = await Promise.allSettled(send());
+    return answers.map((answer) => {
+      if (answer.status === "rejected") throw answer.reason;
+      return answer.value;
+    }) as { -readonly [K in keyof T]: Awaited<T[K]> };
+  } finally {
+    pipelined.pipeline = false;
+  }
+}
+
+/** Keys of the database-wide advisory locks, in one place so that no two meanings share a number. */
+export const ADVISORY_LOCKS = {
+  migrate: 7_603_001,
+  partitions: 7_603_002,
+  erasures: 7_603_003,
+  /** Held while the alert of a weekly digest is written. */
+  weeklyDigest: 7_603_004,
+  /** Locked by the trigger that numbers alert transitions. */
+  alertTransitions: 7_603_012,
+} as const;
+
+/**
+ * Runs statements on one connection and cancels the running one when the signal aborts, so that a request without a
+ * reader does not keep a connection. Rejects with the signal's reason then. All statements together may take as long
+ * as the pool allows for one: the statement that exceeds the rest is cancelled (57014).
+ */
+export async function runCancellable<T>(
+  database: Database,
+  signal: AbortSignal,
+  run: (database: Database, client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const client = await database.pool.connect();
+  let cancelling: Promise<unknown> | undefined;
+  let isOver = false;
+  const cancel = () => {
+    cancelling ??= cancelStatements(database, client, () => isOver).catch(() => undefined);
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  const limitMs = database.pool.options.statement_timeout;
+  const timer = typeof limitMs === "number" && limitMs > 0 ? setTimer(cancel, limitMs) : undefined;
+  try {
+    signal.throwIfAborted();
+    const db = drizzle(client, { casing: "snake_case" }) as Database["db"];
+    return await run({ ...database, db, client }, client);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw thrown;
+  } finally {
+    isOver = true;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", cancel);
+    // The connection must not return to the pool before this: a late cancellation would stop another caller's
+    // statement.
+    await cancelling;
+    // A cancellation may have hit the rollback. Such a connection is closed instead of reused.
+    client.release(cancelling !== undefined);
+  }
+}
+
+const AGAIN_MS = 50;
+
+/**
+ * Cancels the running statement over a connection of its own, because the pool's connections may all be busy with the
+ * statements to cancel. Repeats until the work ends, because between two statements there is none to cancel.
+ */
+async function cancelStatements(
+  { pool }: Database,
+  client: pg.PoolClient,
+  isOver: () => boolean,
+): Promise<void> {
+  const { processID } = client as pg.PoolClient & { processID: number };
+  const canceller = new SessionClient(pool.options);
+  canceller.on("error", () => undefined);
+  await canceller.connect();
+  try {
+    while (!isOver()) {
+      await canceller.query("select pg_cancel_backend($1)", [processID]);
+      await setTimeout(AGAIN_MS);
+    }
+  } finally {
+    await canceller.end();
   }
 }

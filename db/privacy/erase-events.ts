@@ -1,13 +1,13 @@
 import { and, count, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
-import type { EventKey } from "#model/event-key.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { forgetValues } from "../ingest/event-revisions.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { sourceHours } from "../schema/source-hours.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { wafEvents } from "../schema/events.ts";
+import { sourceHours } from "../schema/sources.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 import { addOtherTimes } from "./other-times.ts";
 

@@ -2,7 +2,7 @@ import { and, eq, gt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+import { quarantinedEntries } from "../schema/ingest.ts";
 
 const o = alias(quarantinedEntries, "o");
 

@@ -1,10 +1,9 @@
 import { and, eq, gte, lte } from "drizzle-orm";
-import type { EventKey } from "#model/event-key.ts";
 import { toDay } from "#model/horizon.ts";
-import { findPositions } from "#model/log-id-hash.ts";
 import { cutRawBlock } from "#model/raw-block.ts";
+import { type EventKey, findPositions } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
-import { rawBlocks } from "../schema/raw-blocks.ts";
+import { rawBlocks } from "../schema/archive.ts";
 
 /** Empties records in a block. */
 export interface RecordEraser {

@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { sourceUsual } from "../schema/source-usual.ts";
+import { sourceUsual } from "../schema/sources.ts";
 
 /**
  * Deletes what is usual for the addresses of a person, in one zone or in all. IPv6 addresses are kept as networks, in

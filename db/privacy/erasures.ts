@@ -3,10 +3,9 @@ import { alias } from "drizzle-orm/pg-core";
 import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
-import { archiveFiles } from "../schema/archive-files.ts";
-import { auditEntries } from "../schema/audit-entries.ts";
-import type { ErasedCounts } from "../schema/erasures.ts";
-import { erasures } from "../schema/erasures.ts";
+import { archiveFiles } from "../schema/archive.ts";
+import { type ErasedCounts, erasures } from "../schema/erasures.ts";
+import { auditEntries } from "../schema/people.ts";
 
 const x = alias(erasures, "x");
 const t = alias(auditEntries, "t");

@@ -2,12 +2,11 @@ import { and, desc, eq, sql, sum } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
-import { channelStates } from "../schema/channel-states.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
-import { notifications } from "../schema/notifications.ts";
-import { replicas } from "../schema/replicas.ts";
-import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { wafEvents } from "../schema/events.ts";
+import { channelStates, notifications } from "../schema/notifications.ts";
+import { ruleBuckets } from "../schema/rules.ts";
+import { replicas } from "../schema/service.ts";
 
 const b = alias(ruleBuckets, "b");
 const w = alias(coverageWindows, "w");

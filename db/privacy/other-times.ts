@@ -1,9 +1,9 @@
 import { and, between, eq } from "drizzle-orm";
-import type { EventKey } from "#model/event-key.ts";
-import { readOtherTimes } from "../archive/archive-records.ts";
+import type { EventKey } from "#model/waf-event.ts";
+import { readOtherTimes } from "../archive/read-files.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
+import { eventAliases } from "../schema/events.ts";
 
 /** Returns the keys under which records of these events may be kept: the events' own keys and those of their aliases. */
 export async function addOtherTimes(

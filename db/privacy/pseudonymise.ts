@@ -2,9 +2,9 @@ import { and, between, eq, like, ne, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { leases } from "../schema/leases.ts";
+import { wafEvents } from "../schema/events.ts";
 import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
-import { wafEvents } from "../schema/waf-events.ts";
+import { leases } from "../schema/service.ts";
 
 const e = alias(wafEvents, "e");
 

@@ -1,21 +1,15 @@
 import { and, eq, isNull, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { advice } from "../schema/advice.ts";
-import { alertTransitions } from "../schema/alert-transitions.ts";
-import { alerts } from "../schema/alerts.ts";
-import { channelStates } from "../schema/channel-states.ts";
-import { eventRevisions as revisions } from "../schema/event-revisions.ts";
-import { exclusions } from "../schema/exclusions.ts";
+import { advice, alerts, alertTransitions, exclusions, silences } from "../schema/alerts.ts";
+import { eventRevisions as revisions } from "../schema/events.ts";
 import { knownSources } from "../schema/known-sources.ts";
-import { notifications } from "../schema/notifications.ts";
-import { savedViews } from "../schema/saved-views.ts";
-import { silences } from "../schema/silences.ts";
-import { spikes } from "../schema/spikes.ts";
-import { verdicts } from "../schema/verdicts.ts";
+import { channelStates, notifications } from "../schema/notifications.ts";
+import { savedViews } from "../schema/people.ts";
+import { spikes, verdicts } from "../schema/spikes.ts";
 
 const ROWS_PER_TRANSACTION = 200;
 

@@ -2,11 +2,10 @@ import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import type { Queryable } from "../client.ts";
-import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
-import { inOneTrip } from "../postgres/one-trip.ts";
 import { epochMs } from "../postgres/terms.ts";
+import { ADVISORY_LOCKS, inOneTrip } from "../postgres/transaction.ts";
 import { erasures } from "../schema/erasures.ts";
-import { eventAliases } from "../schema/event-aliases.ts";
+import { eventAliases } from "../schema/events.ts";
 
 const x = alias(erasures, "x");
 const ea = alias(eventAliases, "ea");

@@ -1,17 +1,22 @@
+/** Alerts and what is stored about them: transitions, advice, silences and proposed exclusions. */
 import { sql } from "drizzle-orm";
 import {
   bigint,
+  boolean,
   check,
   index,
   integer,
   jsonb,
   pgTable,
+  primaryKey,
   text,
   timestamp,
+  unique,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import type { ExclusionClause } from "#model/advice.ts";
 import { ALERT_STATES } from "#model/kinds.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
+import { isOneOf } from "../postgres/terms.ts";
 import { spikes } from "./spikes.ts";
 
 /**
@@ -44,4 +49,80 @@ export const alerts = pgTable(
     check("alerts_state", isOneOf(t.state, ALERT_STATES)),
     check("alerts_resolved_at", sql`(${t.state} = 'resolved') = (${t.resolvedAt} is not null)`),
   ],
+);
+
+/**
+ * Every transition of every alert, numbered in the order of their commits: a reader that has seen number n has missed
+ * no lower number. Written by a trigger at the end of the transaction that changes an alert; read by the alert
+ * stream.
+ */
+export const alertTransitions = pgTable(
+  "alert_transitions",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    alertId: bigint({ mode: "number" })
+      .notNull()
+      .references(() => alerts.id, { onDelete: "cascade" }),
+    /** The alert's transition number. */
+    transition: integer().notNull(),
+    /** The entry of the alert's own history. */
+    entry: jsonb().notNull(),
+    /** Headline of the alert's message at this transition; hostile text. Null if there was none. */
+    headline: text(),
+  },
+  (t) => [unique("alert_transitions_once").on(t.alertId, t.transition)],
+);
+
+/**
+ * The platform's answers about a rule, failures included. Written by fetch-advice; read by fetch-advice (budget
+ * and cache), raise-alerts and the alert API. `text` is AI output and hostile.
+ */
+export const advice = pgTable(
+  "advice",
+  {
+    askedAt: timestamp({ withTimezone: true }).notNull(),
+    spikeId: bigint({ mode: "number" }).references(() => spikes.id, { onDelete: "set null" }),
+    zoneId: integer().notNull(),
+    success: boolean().notNull(),
+    ruleId: text().notNull(),
+    text: text(),
+    errorKey: text(),
+  },
+  (t) => [primaryKey({ columns: [t.zoneId, t.ruleId, t.askedAt] })],
+);
+
+/** Silences: the alerts that they mute, until when and why. Written by the silence API; read by raise-alerts. */
+export const silences = pgTable(
+  "silences",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    expiresAt: timestamp({ withTimezone: true }).notNull(),
+    createdBy: text().notNull(),
+    reason: text().notNull(),
+    matchers: jsonb().notNull(),
+  },
+  (t) => [check("silences_end_after_start", sql`${t.expiresAt} > ${t.startsAt}`)],
+);
+
+/**
+ * Exclusions that Longwatch has proposed, one row per clause. `followedAt` is set when the rule went quiet on the clause
+ * while its path did not. Written by judge-verdicts and learn-usual. Templates come from requests: hostile text.
+ */
+export const exclusions = pgTable(
+  "exclusions",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    proposedAt: timestamp({ withTimezone: true }).notNull(),
+    /** The rule's last event on the clause, if a person seems to have applied the exclusion. */
+    followedAt: timestamp({ withTimezone: true }),
+    /** The latest spike that it was proposed for. */
+    spikeId: bigint({ mode: "number" }).references(() => spikes.id, { onDelete: "set null" }),
+    zoneId: integer().notNull(),
+    /** Distinguishes the clauses of a zone: a hash. */
+    key: text().notNull(),
+    clause: jsonb().$type<ExclusionClause>().notNull(),
+  },
+  (t) => [uniqueIndex("exclusions_clause").on(t.zoneId, t.key)],
 );

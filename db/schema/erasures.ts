@@ -11,8 +11,7 @@ import {
   unique,
 } from "drizzle-orm/pg-core";
 import { ADDRESS_FAMILIES } from "#model/kinds.ts";
-import { bytea } from "../postgres/column-types.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
+import { bytea, isOneOf } from "../postgres/terms.ts";
 
 /** Counts of an erasure's changes: rows, and records in raw blocks. */
 export interface ErasedCounts {

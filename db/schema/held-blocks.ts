@@ -1,5 +1,5 @@
 import { index, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
-import { blockColumns } from "./raw-blocks.ts";
+import { blockColumns } from "./archive.ts";
 
 /**
  * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was

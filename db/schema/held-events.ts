@@ -1,7 +1,7 @@
 import { check, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
 import { EVENT_ROUTES } from "#model/kinds.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
-import { eventColumns } from "./waf-events.ts";
+import { isOneOf } from "../postgres/terms.ts";
+import { eventColumns } from "./events.ts";
 
 /**
  * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by

@@ -1,6 +1,6 @@
 import { bigint, check, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { KNOWN_KINDS } from "#model/kinds.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
+import { isOneOf } from "../postgres/terms.ts";
 
 /**
  * Sources that a person has named as expected, beside those of the configuration file. Written by `longwatch known` and

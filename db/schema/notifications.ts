@@ -1,7 +1,8 @@
+/** Notifications and the state of each channel. */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, jsonb, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
-import { NOTIFICATION_STATES, REASONS } from "#model/kinds.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
+import { CIRCUIT_STATES, NOTIFICATION_STATES, REASONS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/terms.ts";
 import { alerts } from "./alerts.ts";
 
 /**
@@ -47,4 +48,29 @@ export const notifications = pgTable(
     check("notifications_state", isOneOf(t.state, NOTIFICATION_STATES)),
     check("notifications_reason", isOneOf(t.reason, REASONS)),
   ],
+);
+
+/**
+ * State of a channel, shared by all replicas: its circuit and the spent part of its rate. Written and read by
+ * deliver-alerts; read by the metrics and the delivery commands. Without a row the circuit is closed and nothing is
+ * spent.
+ */
+export const channelStates = pgTable(
+  "channel_states",
+  {
+    /** When the circuit opened or the channel was disabled; null while closed. */
+    openedAt: timestamp({ withTimezone: true }),
+    /** While the circuit is open: when one message may probe the channel. */
+    retryAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** The rate is spent up to this time. It lies as far in the future as messages were sent ahead of the rate. */
+    spentUntil: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** Failed attempts since the last success. */
+    failures: integer().notNull().default(0),
+    /** Openings of the circuit since the last success. Each one doubles the pause. */
+    openings: integer().notNull().default(0),
+    channel: text().primaryKey(),
+    state: text({ enum: CIRCUIT_STATES }).notNull().default("closed"),
+    lastError: text(),
+  },
+  (t) => [check("channel_states_state", isOneOf(t.state, CIRCUIT_STATES))],
 );

@@ -1,3 +1,4 @@
+/** Spikes and their verdicts. */
 import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
@@ -9,6 +10,7 @@ import {
   integer,
   jsonb,
   pgTable,
+  primaryKey,
   text,
   timestamp,
   uniqueIndex,
@@ -20,11 +22,14 @@ import {
   MARKS,
   SPIKE_KINDS,
   SPIKE_SEVERITIES,
+  VERDICT_LOOKS,
+  VERDICTS,
   WINDOWS,
 } from "#model/kinds.ts";
-import type { RuleChange } from "#model/rule-change.ts";
+import type { RuleChange } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
-import { isOneOf } from "../postgres/is-one-of.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
+import { isOneOf } from "../postgres/terms.ts";
 
 /**
  * Common values of the events of a spike. Values come from requests: hostile text, at most 300 code points. Times
@@ -136,5 +141,29 @@ export const spikes = pgTable(
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
     check("spikes_changes", sql`(${IS_CHANGE}) = (${t.changes} is not null)`),
     check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
+  ],
+);
+
+/**
+ * The verdict on a spike, one row per look. Written by judge-verdicts; read by raise-alerts and the alert's page.
+ * Holds a sample request: retention, erasure and pseudonyms apply.
+ */
+export const verdicts = pgTable(
+  "verdicts",
+  {
+    spikeId: bigint({ mode: "number" })
+      .notNull()
+      .references(() => spikes.id, { onDelete: "cascade" }),
+    judgedAt: timestamp({ withTimezone: true }).notNull(),
+    zoneId: integer().notNull(),
+    look: text({ enum: VERDICT_LOOKS }).notNull(),
+    said: text({ enum: VERDICTS }).notNull(),
+    verdict: jsonb().$type<StoredVerdict>().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.spikeId, t.look] }),
+    index("verdicts_judged").on(t.zoneId, t.judgedAt),
+    check("verdicts_look", isOneOf(t.look, VERDICT_LOOKS)),
+    check("verdicts_said", isOneOf(t.said, VERDICTS)),
   ],
 );

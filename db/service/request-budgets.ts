@@ -2,7 +2,7 @@ import { eq, isNotNull, isNull, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
-import { requestBudgets } from "../schema/request-budgets.ts";
+import { requestBudgets } from "../schema/service.ts";
 
 const b = alias(requestBudgets, "b");
 const z = alias(requestBudgets, "z");

@@ -1,6 +1,9 @@
-import { sql } from "drizzle-orm";
+/** Facts about the Postgres server: its version, its place, the role's rights and its writers. */
+import { eq, sql } from "drizzle-orm";
 import { SESSION_SETTINGS } from "#lib/sql-session.ts";
 import type { Queryable } from "../client.ts";
+import { COMMAND_SESSIONS, WORK_SESSIONS } from "../postgres/server.ts";
+import { serverSecrets } from "../schema/service.ts";
 
 /** The server and those of its settings that may cost events or speed. */
 export interface ServerFacts {
@@ -40,4 +43,95 @@ export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
   const [facts] = rows;
   if (facts === undefined) throw new Error("the server's settings are not known");
   return facts;
+}
+
+/** Folder of the server's data, as far as this role may know, and size of this database. */
+export interface ServerPlace {
+  readonly databaseBytes: number;
+  /** Null if the role is neither a superuser nor a member of pg_read_all_settings. */
+  readonly dataFolder: string | null;
+  /** The server's side of this connection; null for a Unix socket. */
+  readonly address: string | null;
+  /** The process that serves this connection, as the server's machine numbers it. */
+  readonly backendPid: number;
+}
+
+export async function readServerPlace(db: Queryable): Promise<ServerPlace> {
+  // From the view, because current_setting() fails for a role that may not read the setting.
+  const { rows } = await db.execute<{ [Name in keyof ServerPlace]: ServerPlace[Name] }>(sql`
+    select pg_database_size(current_database())::float8 as "databaseBytes",
+      (select setting from pg_settings where name = 'data_directory') as "dataFolder",
+      host(inet_server_addr()) as "address", pg_backend_pid() as "backendPid"`);
+  const [place] = rows;
+  if (place === undefined) throw new Error("the place of the server is not known");
+  return place;
+}
+
+export interface RoleRights {
+  readonly role: string;
+  readonly isSuperuser: boolean;
+  /** Rights that reach beyond the database: roles, databases, replication, row security, files and programs. */
+  readonly excess: readonly string[];
+  /** True if the role could remove the trigger that protects the audit trail. */
+  readonly ownsAudit: boolean;
+  readonly isEncrypted: boolean;
+  /** Null for a socket of this machine. */
+  readonly clientAddress: string | null;
+}
+
+/** Returns the rights of this connection's role, and whether others can read the connection's traffic. */
+export async function readRoleRights(db: Queryable): Promise<RoleRights> {
+  const { rows } = await db.execute<{ [Name in keyof RoleRights]: RoleRights[Name] }>(sql`
+    select r.rolname::text as "role",
+      r.rolsuper as "isSuperuser",
+      array_remove(array[
+        case when r.rolcreaterole then 'CREATEROLE' end,
+        case when r.rolcreatedb then 'CREATEDB' end,
+        case when r.rolreplication then 'REPLICATION' end,
+        case when r.rolbypassrls then 'BYPASSRLS' end,
+        case when pg_has_role(r.oid, 'pg_execute_server_program', 'member') then 'pg_execute_server_program' end,
+        case when pg_has_role(r.oid, 'pg_read_server_files', 'member') then 'pg_read_server_files' end,
+        case when pg_has_role(r.oid, 'pg_write_server_files', 'member') then 'pg_write_server_files' end
+      ], null) as "excess",
+      coalesce((select pg_has_role(r.oid, c.relowner, 'member') from pg_class c
+        where c.oid = to_regclass('audit_entries')), false) as "ownsAudit",
+      coalesce((select s.ssl from pg_stat_ssl s where s.pid = pg_backend_pid()), false) as "isEncrypted",
+      host(inet_client_addr()) as "clientAddress"
+    from pg_roles r where r.rolname = current_user`);
+  const [rights] = rows;
+  if (rights === undefined) throw new Error("the role of this connection is not known");
+  return rights;
+}
+
+/**
+ * Returns the secret of this name. Stores `candidate` as the secret if there is none yet. Concurrent callers all get
+ * the same secret.
+ */
+export async function readServerSecret(db: Queryable, name: string, candidate: Buffer): Promise<Buffer> {
+  const read = async () => {
+    const [row] = await db.select().from(serverSecrets).where(eq(serverSecrets.name, name));
+    return row?.secret;
+  };
+  // A command reads a secret each time it runs, so the usual case writes nothing.
+  const known = await read();
+  if (known !== undefined) return known;
+  await db.insert(serverSecrets).values({ name, secret: candidate }).onConflictDoNothing();
+  const stored = await read();
+  if (stored === undefined) throw new Error(`the secret ${name} was deleted while it was read`);
+  return stored;
+}
+
+/**
+ * Returns whether a session of the service's jobs or commands, in this process or in another one, is in a
+ * transaction. That is nearly always so while events are copied in bulk, and seldom while few arrive. A role without
+ * pg_read_all_stats sees no activity of other roles' sessions.
+ */
+export async function areWritersAtWork(
+  db: Queryable,
+  names: readonly string[] = [WORK_SESSIONS, COMMAND_SESSIONS],
+): Promise<boolean> {
+  const { rows } = await db.execute(sql`
+    select 1 from pg_stat_activity
+    where application_name in ${names} and state in ('active', 'idle in transaction') limit 1`);
+  return rows.length > 0;
 }

@@ -2,7 +2,7 @@ import { lockAdvice, readAsks } from "#db/alerting/advice.ts";
 import type { Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Clock } from "#lib/clock.ts";
-import { ANSWER_KEEPS_MS, MODEL_FAILED, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
+import { ANSWER_KEEPS_MS, MODEL_FAILED, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { type OpenSpike, planAsks } from "#stages/alerting/advice/plan-asks.ts";
 import { type AskPlatformDeps, askPlatform, claimAsk } from "../ingest/ask-platform.ts";
 

@@ -6,7 +6,7 @@ import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
 import { type AdviceClaim, askPlatform, claimAsk } from "../ingest/ask-platform.ts";
 

@@ -1,21 +1,24 @@
 import { z } from "zod";
-import { defineJob } from "#adapters/queue/define-job.ts";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import { readAsks } from "#db/alerting/advice.ts";
-import { type AlertRow, readNewestAlerts, readRaisableSpikes, takeOverAlert } from "#db/alerting/alerts.ts";
-import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
+import {
+  type AlertRow,
+  type QuietResolve,
+  readNewestAlerts,
+  readRaisableSpikes,
+  resolveQuietly,
+  takeOverAlert,
+} from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { ActionStates } from "#model/action-class.ts";
-import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import type { NotifyReason } from "#model/kinds.ts";
-import { isEnding } from "#model/kinds.ts";
-import { startOfHistory } from "#model/learning.ts";
-import { isChangeKind } from "#model/rule-change.ts";
+import { isEnding, type NotifyReason } from "#model/kinds.ts";
+import { isChangeKind, startOfHistory } from "#model/rules.ts";
 import { dueLook } from "#model/verdict.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";

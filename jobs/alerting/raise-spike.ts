@@ -16,7 +16,7 @@ import { readLearning } from "#db/detection/learning.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
-import { sayMarksBefore } from "#model/verdict-words.ts";
+import { sayMarksBefore } from "#model/words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { findWas, notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";

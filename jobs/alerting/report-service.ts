@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
-import { readDamagedFiles } from "#db/archive/damaged-files.ts";
+import { readDamagedFiles } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
+import { readZoneHealth, watchZones } from "#db/coverage/platform-health.ts";
 import { readHeldCounts } from "#db/ingest/held-pages.ts";
 import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
-import { type DailyGrowth, readDailyGrowth } from "#db/service/daily-growth.ts";
-import { readZoneHealth, watchZones } from "#db/service/platform-health.ts";
+import { type DailyGrowth, readDailyGrowth } from "#db/service/service-status.ts";
 import type { Clock } from "#lib/clock.ts";
-import type { DiskSpace } from "#lib/disk-space.ts";
+import type { DiskSpace } from "#lib/disk.ts";
 import type { Log } from "#lib/log.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";

@@ -3,9 +3,10 @@ import {
   changeAlert,
   describeAlert,
   insertNotifications,
+  type QuietResolve,
   readNewestAlerts,
+  resolveQuietly,
 } from "#db/alerting/alerts.ts";
-import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";

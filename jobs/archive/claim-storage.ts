@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { countValidFiles } from "#db/archive/archive-files.ts";
 import type { Queryable } from "#db/client.ts";
-import { readServerSecret } from "#db/service/server-secrets.ts";
+import { readServerSecret } from "#db/service/server-facts.ts";
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 

@@ -9,14 +9,13 @@ import {
   retireExpired,
   sumValidBytes,
 } from "#db/archive/archive-files.ts";
-import { noteDamage } from "#db/archive/damaged-files.ts";
+import { noteDamage } from "#db/archive/bring-file.ts";
 import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
 import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { listDays } from "#db/privacy/retention.ts";
+import { removeOld, UNTOUCHED_MS } from "#lib/files.ts";
 import type { Log } from "#lib/log.ts";
-import { removeOld } from "#lib/remove-old.ts";
-import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
 import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";

@@ -1,6 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
-import { decideHours } from "#db/coverage/seal-windows.ts";
+import { decideHours, listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { giveUpHour } from "#stages/coverage/judge-hour.ts";
 

@@ -1,6 +1,5 @@
 import { listValidFiles, type ManifestRow } from "#db/archive/archive-files.ts";
-import { lockArchiveDay } from "#db/archive/day-lock.ts";
-import type { ZoneDay } from "#db/archive/day-source.ts";
+import { lockArchiveDay, type ZoneDay } from "#db/archive/day-source.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { ArchiveStore } from "./archive-store.ts";

@@ -1,11 +1,16 @@
 import type { NewArchiveFile } from "#db/archive/archive-files.ts";
-import { readDayEvidence } from "#db/archive/day-evidence.ts";
-import { measureEventsFile, type RecordSum, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
+import {
+  type EventSum,
+  measureEventsFile,
+  type RecordSum,
+  sumEventsFile,
+  sumRecordsFile,
+} from "#db/archive/day-files.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
-import type { EventSum } from "#db/archive/row-sum.ts";
+import { readDayEvidence } from "#db/archive/days-to-archive.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
-import { hashFile } from "#lib/hash-file.ts";
+import { hashFile } from "#lib/files.ts";
 import { ARCHIVE_FORMAT, archivePath } from "#model/archive-layout.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";

@@ -1,7 +1,6 @@
-import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/archive-records.ts";
+import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/read-files.ts";
 import type { Queryable } from "#db/client.ts";
-import type { EventKey } from "#model/event-key.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
+import { type EventKey, hashEventKey } from "#model/waf-event.ts";
 import { findRecords } from "#stages/archive/records/find-records.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 

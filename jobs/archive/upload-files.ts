@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
 import { listNotUploaded, markUploaded } from "#db/archive/archive-files.ts";
-import { bringFile, locateFile } from "#db/archive/bring-file.ts";
+import { ArchiveDamagedError, bringFile, locateFile } from "#db/archive/bring-file.ts";
 import type { Queryable } from "#db/client.ts";
 import { toError } from "#lib/errors.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";

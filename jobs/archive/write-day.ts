@@ -1,11 +1,15 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { enterFiles, listValidFiles, type NewArchiveFile } from "#db/archive/archive-files.ts";
-import { readHourCounts, recountHours } from "#db/archive/day-evidence.ts";
-import { sumEventsFile, sumRecordsFile, writeEventsFile, writeRecordsFile } from "#db/archive/day-files.ts";
+import {
+  type EventSum,
+  sumEventsFile,
+  sumRecordsFile,
+  writeEventsFile,
+  writeRecordsFile,
+} from "#db/archive/day-files.ts";
 import { copyEvents, findPartitions, lockDay, sumEvents, type ZoneDay } from "#db/archive/day-source.ts";
-import { hasOpenErasure } from "#db/archive/days-to-archive.ts";
-import type { EventSum } from "#db/archive/row-sum.ts";
+import { hasOpenErasure, readHourCounts, recountHours } from "#db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction, runTransaction, type Transaction } from "#db/postgres/transaction.ts";

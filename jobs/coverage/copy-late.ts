@@ -4,7 +4,7 @@ import { readUnrecordedHours } from "#db/ingest/raw-blocks.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
-import { daysOf } from "#model/event-key.ts";
+import { daysOf } from "#model/waf-event.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import {
   type LackingMinute,

@@ -7,7 +7,7 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { horizonAt, startOfDay, toDay } from "#model/horizon.ts";
-import type { ProvenDay } from "#model/proven-day.ts";
+import type { ProvenDay } from "#model/zones.ts";
 import { AGREE_MS } from "#stages/coverage/hour-proof.ts";
 import {
   finalFrom,

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from "#db/client.ts";
-import { clearSuspicion, noteSuspicion, readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { clearSuspicion, noteSuspicion, readSuspicions } from "#db/coverage/platform-health.ts";
 import type { Log } from "#lib/log.ts";
 import type { LookRoute } from "#model/kinds.ts";
 import { AGREE_LONG_MS } from "#stages/coverage/hour-proof.ts";

@@ -1,5 +1,5 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
+import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { addGroups, type CountsRead } from "#stages/coverage/add-groups.ts";
 import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";

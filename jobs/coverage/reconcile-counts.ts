@@ -2,10 +2,15 @@ import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Queryable } from "#db/client.ts";
 import { readCoverageHours } from "#db/coverage/coverage-report.ts";
-import { lockHours, proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
+import {
+  lockHours,
+  proveAnew,
+  readCoveredHours,
+  recordLastProof,
+  writeLooks,
+} from "#db/coverage/covered-hours.ts";
 import { readGone, readHorizon, writeHorizon } from "#db/coverage/horizons.ts";
 import { readHourContents } from "#db/coverage/hour-contents.ts";
-import { writeLooks } from "#db/coverage/hour-looks.ts";
 import {
   type HourComparison,
   readEndCells,
@@ -14,15 +19,13 @@ import {
   recordComparison,
 } from "#db/coverage/reconcile.ts";
 import { reopenHours } from "#db/coverage/reopen-hours.ts";
-import { recordLastProof } from "#db/coverage/seal-windows.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
 import { assertFence } from "#db/service/leases.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import { type CoveredHour, nextLook } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
-import { nextLook } from "#model/look.ts";
 import {
   type CellCounts,
   type ComparedHour,

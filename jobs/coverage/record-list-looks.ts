@@ -1,14 +1,13 @@
 import type { Database } from "#db/client.ts";
-import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { lockLooks, readCoveredHours, writeLooks } from "#db/coverage/covered-hours.ts";
 import { readFeatureIds } from "#db/coverage/hour-contents.ts";
-import { lockLooks, writeLooks } from "#db/coverage/hour-looks.ts";
 import { type ListPass, readPassHours } from "#db/ingest/list-passes.ts";
 import { readMovedIds } from "#db/ingest/merge-doubles.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type HourLooks, nextLook } from "#model/covered-hour.ts";
 import { horizonAt, toDay } from "#model/horizon.ts";
-import { type HourLooks, nextLook } from "#model/look.ts";
 import { findUnlisted } from "#stages/coverage/find-unlisted.ts";
 import { NO_IDS } from "#stages/coverage/id-digest.ts";
 import { moveIds } from "#stages/coverage/move-ids.ts";

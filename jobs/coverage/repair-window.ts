@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import { claimRepair, readDueCells } from "#db/coverage/differing-cells.ts";
+import { claimRepair, readDueCells } from "#db/coverage/rule-cells.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";

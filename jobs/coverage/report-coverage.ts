@@ -1,9 +1,9 @@
 import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
-import { type CoverageTrouble, readCoverageTrouble } from "#db/coverage/coverage-trouble.ts";
+import { type CoverageTrouble, readCoverageTrouble } from "#db/coverage/coverage-report.ts";
 import { readHorizon } from "#db/coverage/horizons.ts";
+import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { readReopenedHours } from "#db/coverage/reopen-hours.ts";
-import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { enterHours, lockOpenHours } from "#db/coverage/covered-hours.ts";
+import { decideHours, enterHours, type HourVerdict, lockOpenHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readHourContents } from "#db/coverage/hour-contents.ts";
-import { decideHours, type HourVerdict } from "#db/coverage/seal-windows.ts";
-import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { countUnreadable, dropQuarantined } from "#db/ingest/quarantine.ts";
 import { acceptWithdrawn } from "#db/ingest/revise-events.ts";

@@ -1,10 +1,10 @@
 import type { Queryable } from "#db/client.ts";
+import { writeLooks } from "#db/coverage/covered-hours.ts";
 import { readHourContents, readHourIds } from "#db/coverage/hour-contents.ts";
-import { writeLooks } from "#db/coverage/hour-looks.ts";
 import { reopenHours } from "#db/coverage/reopen-hours.ts";
 import { noteLacking, readMovedFrom } from "#db/ingest/revise-events.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { type HourLooks, type LookLacks, nextLook } from "#model/look.ts";
+import { type HourLooks, type LookLacks, nextLook } from "#model/covered-hour.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { digestIds } from "#stages/coverage/id-digest.ts";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Database } from "#db/client.ts";
-import { insertFallbackCopies, readOverdue } from "#db/delivery/fallback.ts";
+import { insertFallbackCopies, readOverdue } from "#db/delivery/delivery-outcomes.ts";
 import type { Log } from "#lib/log.ts";
-import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { notificationKeyOf } from "#model/fingerprint.ts";
 
 /** The channel that is notified when another one has not accepted a message for `afterMs`. */
 export interface Fallback {

@@ -7,9 +7,9 @@ import {
   markRetry,
   markUndeliverable,
   type RetryPlan,
+  renewNotifications,
 } from "#db/delivery/delivery-outcomes.ts";
 import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
-import { renewNotifications } from "#db/delivery/renew-notifications.ts";
 import type { Log } from "#lib/log.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { planDelivery } from "#stages/delivery/delivery-backoff.ts";

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { notificationKeyOf } from "#model/fingerprint.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { describeFailure } from "#stages/delivery/describe-failure.ts";

@@ -1,5 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { isRising } from "#db/detection/rising-zones.ts";
+import { isRising } from "#db/coverage/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 

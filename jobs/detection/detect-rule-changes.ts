@@ -1,13 +1,12 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import { closeChanges, readChanges } from "#db/detection/rule-changes.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { CHANGE_KINDS } from "#model/kinds.ts";
-import { OPEN_DAYS } from "#model/rule-change.ts";
+import { OPEN_DAYS } from "#model/rules.ts";
 import { findFlips } from "./find-flips.ts";
 import { findSilentRules, findSpeaking } from "./find-silent-rules.ts";
 import { REPORTED_MS, storeChanges } from "./store-changes.ts";

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { noteRising } from "#db/coverage/platform-health.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
-import { noteRising } from "#db/detection/rising-zones.ts";
 import { readAddressesOfRules, readHour } from "#db/detection/source-events.ts";
 import {
   type RuleSpikeRow,
@@ -18,7 +17,7 @@ import {
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { MANY_ADDRESSES } from "#model/few-addresses.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import { assessSeries } from "#stages/detection/assess-series.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";

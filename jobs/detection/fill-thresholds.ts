@@ -2,7 +2,7 @@ import type { Queryable } from "#db/client.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { type HourCounts, readHourCounts } from "#db/detection/spikes.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { keyOf, type SeriesKey } from "#model/series-key.ts";
+import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
 import type { Candidate } from "#stages/detection/plan-tick.ts";
 import {
   advanceHours,

@@ -2,7 +2,7 @@ import type { Queryable } from "#db/client.ts";
 import { type ChangesRow, readActionCounts, readRuleActions } from "#db/detection/rule-changes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
-import { keyOf } from "#model/series-key.ts";
+import { keyOf } from "#model/fingerprint.ts";
 import { createActionWatch } from "#stages/detection/flips/action-watch.ts";
 import type { NewChange } from "#stages/detection/merge-changes.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";

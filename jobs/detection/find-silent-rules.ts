@@ -1,8 +1,7 @@
 import type { Queryable } from "#db/client.ts";
-import { readActiveRules } from "#db/detection/replay-counts.ts";
 import { type ChangesRow, readQuietRules } from "#db/detection/rule-changes.ts";
 import { readSearchedThrough } from "#db/detection/spikes.ts";
-import { readTrend } from "#db/detection/trends.ts";
+import { readActiveRules, readTrend } from "#db/detection/trends.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { NewChange } from "#stages/detection/merge-changes.ts";
 import { HISTORY_HOURS, profileHours } from "#stages/detection/silent-rules/hour-profile.ts";

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import {
   type JudgedHour,
   readCopiedHours,
@@ -16,9 +15,9 @@ import {
 } from "#db/detection/spikes.ts";
 import { toError } from "#lib/errors.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CopiedHour } from "#model/copied-hour.ts";
+import type { CopiedHour } from "#model/covered-hour.ts";
 import { createKnownSources } from "#model/known-source.ts";
-import { isRuleKind } from "#model/rule-change.ts";
+import { isRuleKind } from "#model/rules.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { TOO_LITTLE_HISTORY } from "#stages/detection/detection-settings.ts";
 import { findLateNews } from "#stages/detection/late/find-late-news.ts";

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import { storeProposal } from "#db/detection/exclusions.ts";
 import {
@@ -18,9 +17,9 @@ import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
+import { hashEventKey } from "#model/waf-event.ts";
 import type { NewestRecords } from "#stages/archive/records/newest-records.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";

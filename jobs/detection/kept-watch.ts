@@ -2,7 +2,7 @@ import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import { isLearning } from "#model/learning.ts";
+import { isLearning } from "#model/rules.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
 import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";

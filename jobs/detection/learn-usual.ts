@@ -6,7 +6,7 @@ import type { Database } from "#db/client.ts";
 import { watchExclusions } from "#db/detection/exclusions.ts";
 import { readAttacks } from "#db/detection/spikes.ts";
 import { USUAL_MS } from "#db/detection/verdict-evidence.ts";
-import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/zone-usual.ts";
+import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/verdicts.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import type { Clock } from "#lib/clock.ts";
 import { DAY_MS } from "#lib/units.ts";

@@ -8,10 +8,10 @@ import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
 import type { Clock } from "#lib/clock.ts";
-import { inLanes } from "#lib/in-lanes.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { SeriesKey } from "#model/series-key.ts";
+import { inLanes } from "#lib/waiting.ts";
+import type { SeriesKey } from "#model/fingerprint.ts";
 import { type DailyCounts, toDailyCounts } from "#stages/detection/thresholds/to-daily-counts.ts";
 
 const OVERVIEW_DAYS = 28;

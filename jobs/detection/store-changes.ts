@@ -5,7 +5,7 @@ import { openSpike, updateSpike } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import type { ChangeKind } from "#model/kinds.ts";
-import { changesRule } from "#model/rule-change.ts";
+import { changesRule } from "#model/rules.ts";
 import { mergeChanges, type NewChange } from "#stages/detection/merge-changes.ts";
 
 /** A change that was reported is not reported again for so long, also if its spike was closed. */

@@ -2,7 +2,7 @@ import type { Database } from "#db/client.ts";
 import { readAllSourceEvents, readFirstSeen, readHour } from "#db/detection/source-events.ts";
 import { openSpike, type SpikeRow, updateSpike } from "#db/detection/spikes.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { strongestOf } from "#stages/detection/incidents/follow-incidents.ts";
 import { activeAttackers, type Incident } from "#stages/detection/incidents/incident.ts";

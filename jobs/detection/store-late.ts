@@ -4,7 +4,7 @@ import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { insertLateSpikes, type LateSpike } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { isSentByFew } from "#model/few-addresses.ts";
+import { isSentByFew } from "#model/ip-address.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { endOfIncident } from "#stages/detection/incidents/incident.ts";

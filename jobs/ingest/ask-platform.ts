@@ -4,7 +4,7 @@ import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { type AdviceKey, reserveAsk, storeAdvice } from "#db/alerting/advice.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { acquireLease, releaseLease } from "#db/service/leases.ts";
-import { ASKING, CLAIM_MS } from "#model/advice-row.ts";
+import { ASKING, CLAIM_MS } from "#model/advice.ts";
 import { type AdviceResult, readRecommendation } from "#stages/alerting/advice/read-recommendation.ts";
 import { toFailedAdvice } from "#stages/alerting/advice/to-failed-advice.ts";
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "#db/client.ts";
-import { readServerSecret } from "#db/service/server-secrets.ts";
+import { readServerSecret } from "#db/service/server-facts.ts";
 
 const keys = new WeakMap<Database, string>();
 

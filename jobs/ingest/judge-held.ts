@@ -12,10 +12,10 @@ import {
 } from "#db/ingest/held-pages.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
-import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { daysOf } from "#model/event-key.ts";
+import { daysOf } from "#model/waf-event.ts";
 
 const LEASE = { name: "judge-held", ttlMs: 15_000 };
 const EVENTS_PER_TRANSACTION = 2_000;

@@ -1,6 +1,6 @@
-import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import { continueSearch } from "#db/coverage/searched-hours.ts";
+import { continueSearch } from "#db/coverage/horizons.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";

@@ -1,8 +1,7 @@
 import type { Queryable } from "#db/client.ts";
 import { readLogIdHashes } from "#db/ingest/raw-blocks.ts";
-import { daysOf, spanOf } from "#model/event-key.ts";
-import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
 import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
+import { daysOf, hashEventKey, spanOf, unpackLogIdHashes } from "#model/waf-event.ts";
 import type { EventRecord } from "#stages/ingest/read-page.ts";
 
 /**

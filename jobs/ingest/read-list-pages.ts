@@ -1,17 +1,20 @@
-import { EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { eventLogPages, type PageOfPass } from "#adapters/edge/event-log-pages.ts";
-import type { ReadEventLogsResult } from "#adapters/edge/list-event-logs.ts";
-import { toLogDay } from "#adapters/edge/log-day.ts";
+import {
+  eventLogPages,
+  type PageOfPass,
+  type ReadEventLogsResult,
+  toLogDay,
+} from "#adapters/edge/list-event-logs.ts";
 import type { Database } from "#db/client.ts";
 import { isKnownPage } from "#db/ingest/list-passes.ts";
 import type { Clock } from "#lib/clock.ts";
-import { readAhead } from "#lib/read-ahead.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { spanOf } from "#model/event-key.ts";
+import { readAhead } from "#lib/waiting.ts";
 import { toDay } from "#model/horizon.ts";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import type { RawBlock } from "#model/raw-block.ts";
+import { spanOf } from "#model/waf-event.ts";
 import { hashEntries, type ReadPage, readPage } from "#stages/ingest/read-page.ts";
 import { type ShownHour, sumPageHours } from "#stages/ingest/sum-page-hours.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";

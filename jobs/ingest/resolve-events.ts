@@ -1,4 +1,4 @@
-import { clearUnresolved, readUnresolved } from "#db/ingest/unresolved-events.ts";
+import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt } from "#model/horizon.ts";

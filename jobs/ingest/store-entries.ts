@@ -1,10 +1,10 @@
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
-import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Clock } from "#lib/clock.ts";
-import { daysOf } from "#model/event-key.ts";
 import { firstListedDay } from "#model/horizon.ts";
+import { daysOf } from "#model/waf-event.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import type { ReadPage } from "#stages/ingest/read-page.ts";
 import { packNewRecords } from "./pack-new-records.ts";

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { MAX_TOKEN_BYTES } from "#adapters/edge/transport/path-segment.ts";
+import { MAX_TOKEN_BYTES } from "#adapters/edge/transport/call.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
@@ -14,13 +14,13 @@ import {
 import { noteWrongTimes } from "#db/ingest/merge-doubles.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
-import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Clock } from "#lib/clock.ts";
 import { formatWhole } from "#lib/format.ts";
 import type { Log } from "#lib/log.ts";
-import { daysOf } from "#model/event-key.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
+import { daysOf } from "#model/waf-event.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";

@@ -4,8 +4,7 @@ import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { type RequestedRun, reportRun, startRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
-import { ServiceError, toError } from "#lib/errors.ts";
-import { messageOf } from "#lib/message-of.ts";
+import { messageOf, ServiceError, toError } from "#lib/errors.ts";
 import type { RunKind } from "#model/kinds.ts";
 
 const LEASE_TTL_MS = 15_000;

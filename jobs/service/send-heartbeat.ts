@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
-import { readZoneHealth } from "#db/service/platform-health.ts";
+import { readZoneHealth } from "#db/coverage/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { isPolled, quietLimit } from "#stages/alerting/self/service-alert.ts";

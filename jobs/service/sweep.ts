@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
-import { listRepairableZones } from "#db/coverage/differing-cells.ts";
-import { listRisingZones } from "#db/detection/rising-zones.ts";
-import { listDueRuns } from "#db/service/requested-runs.ts";
-import { readUnfinishedWork } from "#db/service/unfinished-work.ts";
+import { listRisingZones } from "#db/coverage/platform-health.ts";
+import { listRepairableZones } from "#db/coverage/rule-cells.ts";
+import { listDueRuns, readUnfinishedWork } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
 import { horizonAt } from "#model/horizon.ts";
 import { pickRising } from "#stages/ingest/pick-rising.ts";

@@ -1,6 +1,6 @@
 import { AuthorizationResponseError, ResponseBodyError } from "openid-client";
 import { toError } from "#lib/errors.ts";
-import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
+import { explainTlsFailure, TlsFailureError } from "#lib/http.ts";
 import { Refusal } from "#operations/refusal.ts";
 
 const NOT_OURS = "gave an answer that does not belong to this sign-in. Sign in again, in one tab.";

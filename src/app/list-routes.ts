@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { areWritersAtWork } from "#db/ingest/writers.ts";
+import { areWritersAtWork } from "#db/service/server-facts.ts";
 import { createRowHub } from "#faces/http/feed/row-hub.ts";
 import type { AdmissionQueue } from "#faces/http/limits/admission-queue.ts";
 import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";

@@ -1,5 +1,5 @@
 import type { AnyJob } from "#adapters/queue/define-job.ts";
-import { readDisposition } from "#adapters/queue/run-attempt.ts";
+import { readDisposition } from "#adapters/queue/job-queue.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { LastRun } from "#model/schedule.ts";

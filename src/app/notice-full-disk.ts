@@ -1,11 +1,10 @@
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import type { AnyJob } from "#adapters/queue/define-job.ts";
 import type { Clock } from "#lib/clock.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
+import { describeDisk, isFullDisk, readDiskSpace } from "#lib/disk.ts";
 import { toError } from "#lib/errors.ts";
-import { describeDisk, isFullDisk } from "#lib/full-disk.ts";
 import type { Log } from "#lib/log.ts";
-import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
+import { createRateLimitedReport } from "#lib/rate-limiter.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { Alerting } from "#config/file/config-file.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";

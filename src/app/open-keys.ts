@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createDatabase, type Database, type Queryable } from "#db/client.ts";
 import { findApiKey, touchApiKey } from "#db/keys/api-keys.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import {
   changeRights,
   endSessions,
@@ -27,11 +27,11 @@ import { createSecret, type Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
 import {
   createSessionTokens,
+  FLOW_LASTS_MS,
   hashSessionTokens,
   hashToken,
   type SessionTokens,
-} from "#model/session-token.ts";
-import { FLOW_LASTS_MS } from "#model/sign-in-flow.ts";
+} from "#model/access-key.ts";
 import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
 import { grantAgain } from "#operations/keys/grant-person.ts";
 

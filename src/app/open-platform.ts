@@ -4,9 +4,9 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { Config } from "#config/config.ts";
-import { childEnvironment } from "#lib/child-environment.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
+import { childEnvironment } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
 

@@ -1,5 +1,5 @@
 import { createSharedGate } from "#adapters/edge/budget/shared-gate.ts";
-import type { RequestGate, RequestPriority } from "#adapters/edge/transport/request-gate.ts";
+import type { RequestGate, RequestPriority } from "#adapters/edge/transport/call.ts";
 import { createDatabase } from "#db/client.ts";
 import {
   endRefusal,

@@ -1,10 +1,8 @@
-import { openOutageFile } from "#adapters/embedded/outage-file.ts";
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import type { PostgresOutage } from "#adapters/embedded/supervise-postgres.ts";
+import { openOutageFile, type PostgresOutage } from "#adapters/embedded/supervise-postgres.ts";
 import type { Clock } from "#lib/clock.ts";
-import { formatBytes, readDiskSpace } from "#lib/disk-space.ts";
+import { describeDisk, formatBytes, readDiskSpace } from "#lib/disk.ts";
 import { toError } from "#lib/errors.ts";
-import { describeDisk } from "#lib/full-disk.ts";
 import type { Log } from "#lib/log.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 

@@ -1,8 +1,8 @@
 import type { Clock } from "#lib/clock.ts";
+import { messageOf } from "#lib/errors.ts";
+import { explainTlsFailure } from "#lib/http.ts";
 import type { Log } from "#lib/log.ts";
-import { messageOf } from "#lib/message-of.ts";
-import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
-import { explainTlsFailure } from "#lib/tls-failure-error.ts";
+import { createRateLimitedReport } from "#lib/rate-limiter.ts";
 
 /** States of the queue's store that end without a change of Longwatch, by what their errors say. */
 const STATES = [

@@ -1,8 +1,8 @@
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import { describeBucket } from "#adapters/storage/describe-bucket.ts";
+import { describeBucket } from "#adapters/storage/bucket.ts";
 import type { Config } from "#config/config.ts";
 import { configuredChannels } from "#config/configured-channels.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
+import { readDiskSpace } from "#lib/disk.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 

@@ -2,7 +2,7 @@ import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { recordAnswer, recordRefusal } from "#db/service/platform-health.ts";
+import { recordAnswer, recordRefusal } from "#db/coverage/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 

@@ -1,10 +1,10 @@
 import path from "node:path";
 import type { z } from "zod";
-import { closestName } from "#lib/closest-name.ts";
 import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { LogLevel } from "#lib/log.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import { closestName } from "#lib/text.ts";
 import type { ProcessRole } from "#model/kinds.ts";
 import { toSchedule } from "#model/schedule.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";

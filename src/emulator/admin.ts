@@ -1,13 +1,14 @@
 import { z } from "zod";
-import type { createDrivenClock } from "./driven-clock.ts";
-import type { EmulatorContext } from "./emulator-context.ts";
+import {
+  type createDrivenClock,
+  type EmulatorContext,
+  type RequestLog,
+  Switches,
+} from "./emulator-context.ts";
 import { Fault } from "./faults.ts";
 import { empty, json, problem, type Reply, validationProblem } from "./reply.ts";
-import type { RequestLog } from "./request-log.ts";
 import { matchPath } from "./router.ts";
-import { Switches } from "./switches.ts";
-import type { Attack } from "./traffic/attack.ts";
-import { parseAttack } from "./traffic/attack.ts";
+import { type Attack, parseAttack } from "./traffic/attack.ts";
 import type { Draft } from "./traffic/draft.ts";
 import { toIdLine, toOracleLine } from "./traffic/render-event.ts";
 import type { ZoneStore } from "./zone-store.ts";

@@ -1,11 +1,112 @@
+/** What all routes share: the clock, the switches and the log of requests. */
+import { z } from "zod";
+import type { Clock } from "#lib/clock.ts";
 import type { Fault, Faults } from "./faults.ts";
-import type { Operation } from "./operations.ts";
 import type { createOracle } from "./oracle.ts";
 import type { Resources } from "./resources.ts";
 import type { RuleDays } from "./rule-days.ts";
-import type { Switches } from "./switches.ts";
 import type { Traffic } from "./traffic/traffic.ts";
 import type { ZoneStore } from "./zone-store.ts";
+
+/** The eleven operations, with their names in faults and the request log. */
+export const OPERATIONS = [
+  "list-api-keys",
+  "set-hostname-key-type",
+  "check-dns-zone",
+  "add-container",
+  "update-application",
+  "delete-volume-instances",
+  "search-event-logs",
+  "export-event-logs",
+  "list-event-logs",
+  "recommend-rule",
+  "rule-metrics",
+] as const;
+export type Operation = (typeof OPERATIONS)[number];
+
+/**
+ * One switch for each behaviour of the platform that is unknown or differs between zones. The observed behaviour is
+ * the default.
+ */
+export const Switches = z.strictObject({
+  /** The literal `start` as first token. */
+  startToken: z.enum(["accept", "reject"]).default("accept"),
+  /** The token of the last page. */
+  lastToken: z.enum(["empty", "null"]).default("empty"),
+  /** `rows` of a grouped search, `groups` of a flat one. */
+  emptySide: z.enum(["null", "list"]).default("null"),
+  /** The status block of a success: null, left out, or the all-default block with `success: false`. */
+  errorResponse: z.enum(["null", "absent", "default"]).default("null"),
+  /** Keys of the 28-day overview. */
+  metricDays: z.enum(["dd-MM-yyyy", "iso"]).default("dd-MM-yyyy"),
+  /** Success status of the key type change. */
+  keyTypeStatus: z.enum(["200", "204"]).default("200"),
+  /** A bad key on the key list: 401, or the 500 with the text of an authorisation failure. */
+  apiKeyRefusal: z.enum(["401", "500"]).default("401"),
+  /** Error bodies of the container operations. */
+  containerErrors: z.enum(["object", "array", "string"]).default("object"),
+  /** The answer of the AI recommendation. */
+  advice: z
+    .enum(["ok", "limit-reached", "not-enough-data", "model-failure", "null-text", "empty-text"])
+    .default("ok"),
+  adviceLatencyMs: z.int().min(0).max(600_000).default(0),
+  /** A token older than this is refused; 0 means never. */
+  tokenLifetimeMs: z.int().min(0).default(0),
+  /** Largest page of the date-paged list. */
+  pageSize: z.int().min(1).max(100_000).default(1_000),
+  order: z.enum(["oldest", "newest"]).default("oldest"),
+  /** The features that the date-paged list shows. The search shows all of them. */
+  listFeatures: z.enum(["all", "waf"]).default("all"),
+});
+export type Switches = z.infer<typeof Switches>;
+
+const KEPT = 500;
+
+interface RequestEntry {
+  readonly at: number;
+  readonly operation: Operation;
+  readonly method: string;
+  readonly path: string;
+  /** 0 before the answer, or if the connection was cut before one. */
+  status: number;
+  readonly faults: readonly string[];
+}
+
+export type RequestLog = ReturnType<typeof createRequestLog>;
+
+/** Returns a log of requests: counts since the start, and the last requests. */
+export function createRequestLog() {
+  const counts = new Map<Operation, number>();
+  const last: RequestEntry[] = [];
+  return {
+    add(entry: RequestEntry): RequestEntry {
+      counts.set(entry.operation, (counts.get(entry.operation) ?? 0) + 1);
+      last.push(entry);
+      if (last.length > KEPT) last.shift();
+      return entry;
+    },
+    show: () => ({ counts: Object.fromEntries(counts), last: [...last] }),
+  };
+}
+
+/** Returns a clock that tests can stop, set and move. It follows its base until they do. */
+export function createDrivenClock(base: Clock) {
+  let offsetMs = 0;
+  let stoppedAt: number | undefined;
+  return {
+    now: () => stoppedAt ?? base() + offsetMs,
+    /** Stops the clock at a time; `null` makes it follow the base clock again. */
+    set(timeMs: number | null): void {
+      stoppedAt = timeMs ?? undefined;
+      offsetMs = 0;
+    },
+    /** Advances the clock. A stopped clock stays stopped. */
+    advance(ms: number): void {
+      if (stoppedAt === undefined) offsetMs += ms;
+      else stoppedAt += ms;
+    },
+  };
+}
 
 /** The state that every route of the emulator may use. One per emulator. */
 export interface EmulatorContext {

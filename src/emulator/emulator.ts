@@ -2,16 +2,19 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
-import { createDrivenClock } from "./driven-clock.ts";
-import type { EmulatorContext } from "./emulator-context.ts";
+import {
+  createDrivenClock,
+  createRequestLog,
+  type EmulatorContext,
+  type RequestLog,
+  Switches,
+} from "./emulator-context.ts";
 import { createFaults, Fault, type FaultInput } from "./faults.ts";
 import { createOracle } from "./oracle.ts";
-import { createRequestLog, type RequestLog } from "./request-log.ts";
 import { createResources } from "./resources.ts";
 import { createRuleDays } from "./rule-days.ts";
 import { createEmulatorServer } from "./server.ts";
 import { openState, saveState } from "./state.ts";
-import { Switches } from "./switches.ts";
 import { type Attack, parseAttack } from "./traffic/attack.ts";
 import { createTraffic } from "./traffic/traffic.ts";
 import { createZoneStore } from "./zone-store.ts";

@@ -1,17 +1,12 @@
-import type { Call, EmulatorContext } from "./emulator-context.ts";
-import type { Operation } from "./operations.ts";
-import type { Reply } from "./reply.ts";
-import { addContainer } from "./routes/add-container.ts";
-import { checkDnsZone } from "./routes/check-dns-zone.ts";
-import { deleteVolumeInstances } from "./routes/delete-volume-instances.ts";
-import { exportEventLogs } from "./routes/export-event-logs.ts";
-import { listApiKeys } from "./routes/list-api-keys.ts";
+/** Finds the route of a request, and refuses wrong keys. */
+import type { Call, EmulatorContext, Operation } from "./emulator-context.ts";
+import { json, minimalError, problem, type Reply } from "./reply.ts";
+import { checkDnsZone, listApiKeys, setHostnameKeyType } from "./routes/account.ts";
+import { addContainer, deleteVolumeInstances, updateApplication } from "./routes/applications.ts";
+import { containerProblem } from "./routes/bodies.ts";
 import { listEventLogs } from "./routes/list-event-logs.ts";
-import { recommendRule } from "./routes/recommend-rule.ts";
-import { ruleMetrics } from "./routes/rule-metrics.ts";
-import { searchEventLogs } from "./routes/search-event-logs.ts";
-import { setHostnameKeyType } from "./routes/set-hostname-key-type.ts";
-import { updateApplication } from "./routes/update-application.ts";
+import { recommendRule, ruleMetrics } from "./routes/rules.ts";
+import { exportEventLogs, searchEventLogs } from "./routes/search-event-logs.ts";
 
 type Handler = (context: EmulatorContext, call: Call) => Reply | Promise<Reply>;
 
@@ -91,4 +86,41 @@ export function matchRoute(method: string, path: string): Match {
     allowed.push(...methods);
   }
   return allowed.length > 0 ? { kind: "wrong-method", allowed } : { kind: "unknown" };
+}
+
+const DENIED = { Message: "Authorization has been denied for this request." };
+
+/**
+ * Returns whether the key is one of the account's. Every key may use every operation, because the permissions of
+ * roles are not documented.
+ */
+export function isKnownKey(context: EmulatorContext, key: string | undefined): boolean {
+  return key !== undefined && context.resources.apiKeys.some((known) => known.Key === key);
+}
+
+/** Returns how an area of the platform answers a missing or wrong key. */
+export function refuseKey(
+  context: EmulatorContext,
+  operation: Operation,
+  params: Readonly<Record<string, string>>,
+): Reply {
+  const denied = () => json(401, DENIED);
+  const container = () =>
+    containerProblem(401, "The access key is missing or not valid.", params["appId"] ?? "");
+  const minimal = () => minimalError(401);
+  const bare = () => problem(401);
+  const refusals: Record<Operation, () => Reply> = {
+    "list-api-keys": () => json(Number(context.switches.apiKeyRefusal), DENIED),
+    "set-hostname-key-type": denied,
+    "check-dns-zone": denied,
+    "add-container": container,
+    "update-application": container,
+    "delete-volume-instances": container,
+    "recommend-rule": minimal,
+    "rule-metrics": minimal,
+    "search-event-logs": bare,
+    "export-event-logs": bare,
+    "list-event-logs": bare,
+  };
+  return refusals[operation]();
 }

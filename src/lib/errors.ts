@@ -1,3 +1,5 @@
+/** Errors, what the queue does with them, and their messages. */
+
 /** The caller's next step after a failed attempt; decided where the cause is known. */
 export type Disposition = "retry" | "give-up" | "wait";
 
@@ -27,4 +29,41 @@ export class UsageError extends ServiceError {
 /** Returns anything thrown as an Error. Keeps the thrown value as the cause. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+}
+
+interface FailedQuery extends Error {
+  readonly query: string;
+}
+
+/**
+ * Returns whether the query builder wrapped this failure. Its message is then the query with all of its parameters,
+ * which are addresses, texts of requests and hashes of keys.
+ */
+export function isFailedQuery(error: Error): error is FailedQuery {
+  return "query" in error && typeof error.query === "string" && "params" in error;
+}
+
+/**
+ * Returns the text of an error that may be stored or shown. For a failed query that is the cause, without the query.
+ */
+export function messageOf(error: Error): string {
+  if (!isFailedQuery(error)) return error.message;
+  const { cause } = error;
+  if (!(cause instanceof Error)) return "a query failed";
+  const code = "code" in cause && typeof cause.code === "string" ? cause.code : cause.name;
+  // If a name has several addresses that all fail, there is no message.
+  return cause.message === "" ? code : cause.message;
+}
+
+/**
+ * Returns the five-character SQLSTATE of a failure, even if the query builder wrapped it; null when Postgres gave
+ * none.
+ */
+export function readSqlState(thrown: unknown): string | null {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    const code = (error as { code?: unknown }).code;
+    // No class of SQLSTATE begins with E, and every error of the system does, such as EPIPE.
+    if (typeof code === "string" && /^(?!E)[0-9A-Z]{5}$/.test(code)) return code;
+  }
+  return null;
 }

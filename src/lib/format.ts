@@ -1,3 +1,4 @@
+/** Numbers, durations and times for people. */
 import { clampTime, MINUTE_MS } from "./units.ts";
 
 const formatTenths = createFormat({ maximumFractionDigits: 1 });
@@ -61,4 +62,36 @@ export function formatDuration(durationMs: number): string {
   if (days > 0) return hours === 0 ? `${days} d` : `${days} d ${hours} h`;
   if (hours > 0) return rest === 0 ? `${hours} h` : `${hours} h ${rest} min`;
   return `${rest} min`;
+}
+
+const UNITS = [
+  { unit: "s", ms: 1_000, below: 120 },
+  { unit: "min", ms: 60_000, below: 120 },
+  { unit: "h", ms: 3_600_000, below: 72 },
+] as const;
+
+/** Returns a duration such as `4 s`, `7 min`, `3 h` or `12 d`. A negative duration becomes `0 s`. */
+export function showAge(ms: number): string {
+  for (const { unit, ms: length, below } of UNITS) {
+    const count = Math.max(0, Math.round(ms / length));
+    if (count < below) return `${count} ${unit}`;
+  }
+  return `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** Returns a text such as `4 s ago`. */
+export function ago(ms: number): string {
+  return `${showAge(ms)} ago`;
+}
+
+/** Formats epoch ms as UTC, without seconds when they are zero. */
+export function showTime(at: number): string {
+  const iso = new Date(at).toISOString();
+  return at % 60_000 === 0 ? iso.slice(0, 16).replace("T", " ") : iso.slice(0, 19).replace("T", " ");
+}
+
+/** The same for an ISO time, whose fraction of a second is left out. */
+export function showSecond(iso: string): string {
+  const at = Date.parse(iso);
+  return showTime(at - (at % 1_000));
 }

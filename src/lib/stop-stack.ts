@@ -1,5 +1,5 @@
 import { toError } from "./errors.ts";
-import { within } from "./within.ts";
+import { within } from "./waiting.ts";
 
 type Teardown = () => unknown;
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import type { FileHash } from "./hash-file.ts";
+import type { FileHash } from "./files.ts";
 
 /** A tar archive in the ustar format (POSIX.1-1988), with the size field of GNU tar for members of 8 GiB or more. */
 const BLOCK = 512;

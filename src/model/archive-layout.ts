@@ -1,5 +1,5 @@
 import { ARCHIVE_KINDS, type ArchiveKind } from "./kinds.ts";
-import { toUrlPartSql, URL_PARTS } from "./url-parts.ts";
+import { toUrlPartSql, URL_PARTS } from "./record-parts.ts";
 
 /**
  * Layout of the archive's Parquet files: folders, names and columns. Other engines read the files as they are, so a

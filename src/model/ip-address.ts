@@ -1,5 +1,6 @@
+/** Addresses: how they are read, their networks, and which ones belong to no visitor. */
 import ipaddr from "ipaddr.js";
-import type { AddressFamily } from "./kinds.ts";
+import type { AddressFamily, GradedBy, Severity } from "./kinds.ts";
 
 /** An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:203.0.113.7`) counts as the IPv4 address. */
 export interface IpAddress {
@@ -113,4 +114,39 @@ export function networkOf({ family, bytes }: IpAddress, prefix: number): string 
 export function readMasked(text: string): IpAddress | null {
   const [, network] = /^((?:\d{1,3}\.){3})\*$/.exec(text.trim()) ?? [];
   return network === undefined ? null : readAddress(`${network}0`);
+}
+
+/** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+export const FEW_ADDRESSES = 3;
+
+/** A rule's spike needs this many different addresses to page anyone. */
+export const MANY_ADDRESSES = 12;
+
+interface SentSpike {
+  readonly severity: Severity;
+  readonly addresses?: number | null | undefined;
+  readonly mainSenders?: number | null | undefined;
+  readonly gradedBy?: GradedBy | null | undefined;
+}
+
+/** Returns whether few addresses send a spike, or few send most of one that is not far above the usual. */
+export function isSentByFew({ severity, addresses, mainSenders, gradedBy }: SentSpike, few: number): boolean {
+  if (severity === "critical" || addresses == null) return false;
+  return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);
+}
+
+const NO_ADDRESS =
+  /^(?:|-|unknown|unavailable|anonymous|anonymized|anonymised|masked|erased|null|undefined|0\.0\.0\.0|::|::0|127(?:\.\d{1,3}){3}|::1|\*(?:\.\*){0,3})$/i;
+
+/**
+ * Returns whether a text that stands for an address is no visitor's: the platform anonymises addresses, the edge called itself, or
+ * the address is not known. Such events have no sender that could be counted, named or blocked.
+ */
+export function isNoVisitor(ip: string): boolean {
+  return NO_ADDRESS.test(ip.trim());
+}
+
+/** Returns whether a text stands for many addresses: `203.0.113.*`, `203.0.113.0`, a prefix with a length. */
+export function isNetworkText(ip: string): boolean {
+  return /^\d{1,3}\.\d{1,3}\.\d{1,3}\.(?:0|\*|x+)$/i.test(ip) || ip.includes("/") || /\*/.test(ip);
 }

@@ -1,6 +1,6 @@
 import { digest } from "./fingerprint.ts";
 import { KNOWN_KINDS, type KnownKind } from "./kinds.ts";
-import { toTraitTest } from "./source-traits.ts";
+import { toTraitTest } from "./subject.ts";
 
 /** A source that a person knows and expects, such as the owner's own scanner. */
 export interface KnownSource {

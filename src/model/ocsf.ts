@@ -1,5 +1,5 @@
 import type { ActionStates } from "./action-class.ts";
-import { toUrlPart } from "./url-parts.ts";
+import { toUrlPart } from "./record-parts.ts";
 
 /** The version of OCSF that every object names. */
 export const OCSF_VERSION = "1.8.0";

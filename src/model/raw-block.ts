@@ -1,9 +1,9 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
-import { sliceArray } from "#lib/slice-entries.ts";
+import { sliceArray } from "#lib/json.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "./horizon.ts";
-import { packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
+import { packLogIdHashes, unpackLogIdHashes } from "./waf-event.ts";
 
 /**
  * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an

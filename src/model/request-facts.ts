@@ -1,11 +1,9 @@
+/** What the record of a request says about it. */
 import { createHmac } from "node:crypto";
-import { cleanText, MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { isObject, parseJson } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS } from "#lib/text.ts";
 import { hasIdiom } from "./idioms.ts";
-import { type NamedValue, readHeaders, readMatch } from "./record-parts.ts";
-import { isToolAgent, isToolRule } from "./scan-tools.ts";
-import { toUrlPart } from "./url-parts.ts";
+import { type NamedValue, readHeaders, readMatch, toUrlPart } from "./record-parts.ts";
 
 /** The facts that are yes or no, in the order of their bits. */
 export const FACT_NAMES = ["hasSession", "hasOwnReferer", "hasIdiom", "isTool", "hasBody"] as const;
@@ -27,7 +25,7 @@ export interface RequestFacts extends Readonly<Record<FactName, boolean | null>>
 }
 
 /** The part of a request that matched, and its text; null if the record does not say. Hostile text. */
-export interface RequestMatch {
+interface RequestMatch {
   readonly parameter: string | null;
   readonly matched: string | null;
 }
@@ -171,4 +169,34 @@ function readVisitor(
 
 function toObject(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
+}
+
+/**
+ * User agents of tools that search sites for weaknesses, from their public documentation and the core rule set's
+ * `scanners-user-agents.data`. Libraries that ordinary programs use as well, such as curl, are left out.
+ */
+const AGENTS =
+  /\b(?:nikto|sqlmap|nuclei|wpscan|wfuzz|ffuf|fuzz faster|feroxbuster|gobuster|dirbuster|dirb|dirsearch|zgrab|masscan|nmap|zmap|acunetix|netsparker|invicti|nessus|openvas|qualys|burp ?suite|burpcollaborator|owasp zap|zaproxy|arachni|w3af|skipfish|vega|havij|commix|jaeles|joomscan|droopescan|whatweb|xsstrike|dalfox|paros|webshag|wapiti|censysinspect|expanse|internetmeasurement|l9explore|leakix|httpx|katana|gospider|fimap|grabber|metis|jorgee|morfeus|zmeu|muieblackcat|absinthe|bsqlbf|sqlninja|pangolin|brutus|hydra|dotdotpwn|struts-pwn)\b/i;
+
+/** Returns whether a user agent names such a tool. */
+export function isToolAgent(ua: string): boolean {
+  return AGENTS.test(ua.slice(0, 500));
+}
+
+const BOT = /bot|crawl|spider|monitor/i;
+const BROWSER = /^(?:Mozilla|Opera)\/\d/;
+
+/** Returns whether a user agent names itself a bot. */
+export function isBotAgent(ua: string): boolean {
+  return BOT.test(ua.slice(0, 500));
+}
+
+/** Returns whether a user agent is a program's. Every browser begins alike. Crawlers do, too, and name themselves. */
+export function isProgramAgent(ua: string): boolean {
+  return !BROWSER.test(ua) || isBotAgent(ua);
+}
+
+/** Returns whether a rule of the core rule set finds tools: 913100 to 913199, by their user agents, headers and paths. */
+export function isToolRule(ruleId: string): boolean {
+  return /^9131\d\d$/.test(ruleId);
 }

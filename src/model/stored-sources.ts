@@ -1,5 +1,6 @@
+/** The sources that a spike stores, and values that are usual for a zone. */
 import { z } from "zod";
-import { ATTACKER_ROLES, SOURCE_KINDS, WINDOWS } from "./kinds.ts";
+import { ATTACKER_ROLES, SOURCE_KINDS, type UsualDimension, WINDOWS } from "./kinds.ts";
 
 /** The rule id of an incident, which is a spike of the zone's source series. */
 export const SOURCES_RULE = "(sources)";
@@ -58,3 +59,20 @@ export const storedSources = z.object({
 export type StoredSources = z.output<typeof storedSources>;
 export type StoredAttacker = StoredSources["findings"][number];
 export type GrownValue = z.output<typeof grown>;
+
+/** A network, a JA4 fingerprint or a path template that is usual in a zone. */
+export interface UsualValue {
+  readonly dimension: UsualDimension;
+  readonly value: string;
+  /** Epoch ms. */
+  readonly since: number;
+}
+
+/** A day (of an ASN) or an address that had a value, with the time of its first event in epoch ms. */
+export interface FirstUse {
+  readonly dimension: UsualDimension;
+  /** Value of the dimension; for `path` a path. */
+  readonly value: string;
+  readonly user: string;
+  readonly at: number;
+}

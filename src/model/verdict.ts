@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { exclusionProposal } from "./exclusion.ts";
+import { exclusionProposal } from "./advice.ts";
 import {
   VERDICT_CLASSES,
   VERDICT_FEATURES,

@@ -1,4 +1,6 @@
+/** The figures of the weekly digest, and why there may be no events. */
 import { z } from "zod";
+import type { AlertMessage } from "./alert-message.ts";
 import { MARKS } from "./kinds.ts";
 
 // No text holds an address: who writes one masks it before.
@@ -49,3 +51,35 @@ export const weekFigures = z.object({
   hands: z.array(digestLine).describe("What will need a hand in the week after."),
 });
 export type WeekFigures = z.infer<typeof weekFigures>;
+
+type EventFacts =
+  | "windowMinutes"
+  | "count"
+  | "usual"
+  | "threshold"
+  | "score"
+  | "peak"
+  | "times"
+  | "actions"
+  | "top"
+  | "sparkline"
+  | "advice"
+  | "links"
+  | "howToSilence";
+
+/** The event members of a message without events: an alert about Longwatch itself, or a digest. */
+export const NO_EVENTS: Pick<AlertMessage, EventFacts> = {
+  windowMinutes: 1,
+  count: 0,
+  usual: 0,
+  threshold: 0,
+  score: 0,
+  peak: 0,
+  times: null,
+  actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
+  top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
+  sparkline: [],
+  advice: { state: "unavailable", text: null, reason: null },
+  links: [],
+  howToSilence: null,
+};

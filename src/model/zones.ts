@@ -1,3 +1,5 @@
+/** Zones and what is known of them. */
+
 /** The configuration file's settings of a shield zone. */
 interface Zone {
   /** Null if only labels are given. */
@@ -26,4 +28,23 @@ export function zoneFactsOf(zones: Zones | undefined, zoneId: number | null): Zo
 /** Returns `zone 101 (shop)`, or `zone 101` for a zone without a name. */
 export function nameZone(zoneId: number, name: string | null | undefined): string {
   return name == null ? `zone ${zoneId}` : `zone ${zoneId} (${name})`;
+}
+
+/** A zone that is polled more often, because something of it is near its threshold or has lately exceeded it. */
+export interface RisingZone {
+  readonly zoneId: number;
+  /** Null if no recent hour was searched. */
+  readonly searchedThroughMs: number | null;
+  /** Stored events of the last two to three minutes: about what a search of the newest minutes reads. */
+  readonly events: number;
+}
+
+/** A UTC day whose hours were proven anew, because the platform's metrics counted more events than are stored. */
+export interface ProvenDay {
+  /** Time at which the latest proof began, epoch ms. */
+  readonly at: number;
+  /** Number of proofs. */
+  readonly proofs: number;
+  /** The platform's counts at that time that exceeded the stored ones, by rule. */
+  readonly counts: Readonly<Record<string, number>>;
 }

@@ -1,9 +1,9 @@
 import type { Database } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { findSignInKey, insertSignInToken } from "#db/keys/sessions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import { createToken } from "#model/session-token.ts";
+import { createToken } from "#model/access-key.ts";
 
 const LINK_LASTS_MS = 10 * 60_000;
 

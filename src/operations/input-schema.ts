@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import type { Operation } from "./operation.ts";
 
 /** JSON Schema of an input or of one of its members, with what `GlobalMeta` adds. */

@@ -1,6 +1,5 @@
 import type { HeldCounts } from "#db/ingest/held-pages.ts";
-import { formatHours, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatHours, many, showTime } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AttentionKind } from "#model/kinds.ts";
 import type { UnpolledZone } from "./read-unpolled.ts";

@@ -1,4 +1,4 @@
-import type { SeenReplica } from "#db/service/replicas.ts";
+import type { SeenReplica } from "#db/service/leases.ts";
 import { nextRuns } from "#lib/cron.ts";
 import { formatIso } from "#lib/format.ts";
 import { type LastRun, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";

@@ -1,10 +1,10 @@
 import { countSelfAlerts } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
+import { readNewlyWatched } from "#db/coverage/platform-health.ts";
 import { countGivenUp } from "#db/delivery/deliveries.ts";
 import { readHeldCounts } from "#db/ingest/held-pages.ts";
 import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
-import { readNewlyWatched } from "#db/service/platform-health.ts";
-import { readReplicas } from "#db/service/replicas.ts";
+import { readReplicas } from "#db/service/leases.ts";
 import { KEY_REPORT_MS } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";

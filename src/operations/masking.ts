@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 

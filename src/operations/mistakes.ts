@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { shortenText } from "#lib/escape-text.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
+import { shortenText } from "#lib/text.ts";
 import type { Mistake } from "./refusal.ts";
 
 const MAX_SHOWN_CHARS = 100;

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import type { AuditEntry } from "#db/keys/audit-entries.ts";
+import type { AuditEntry } from "#db/keys/audit-trail.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Scope } from "#model/kinds.ts";

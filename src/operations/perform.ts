@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Queryable } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { actorOf } from "./caller.ts";
 import { maskOutput } from "./masking.ts";

@@ -1,7 +1,7 @@
 import type { Queryable } from "#db/client.ts";
-import { listWatchedZones, readZoneHealth, type ZoneHealth } from "#db/service/platform-health.ts";
+import { listWatchedZones, readZoneHealth, type ZoneHealth } from "#db/coverage/platform-health.ts";
 import { type Pause, readPauses } from "#db/service/request-budgets.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 
 /** A zone without a successful poll for so long needs attention. The alert about it comes later. */

@@ -1,7 +1,7 @@
 import type { Queryable } from "#db/client.ts";
 import { type KnownZone, listKnownZones, readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { readHorizon } from "#db/coverage/horizons.ts";
-import { readSuspicions, type Suspicion } from "#db/coverage/zone-suspicions.ts";
+import { readSuspicions, type Suspicion } from "#db/coverage/platform-health.ts";
 import { countUnreadable } from "#db/ingest/quarantine.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { horizonAt, KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";

@@ -1,4 +1,4 @@
-import { closestName } from "#lib/closest-name.ts";
+import { closestName } from "#lib/text.ts";
 import { nameKnown } from "./name-known.ts";
 import { Refusal } from "./refusal.ts";
 

@@ -1,9 +1,9 @@
 import type { Queryable } from "#db/client.ts";
 import { readSourceEvents } from "#db/detection/source-events.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { FEW_ADDRESSES } from "#model/few-addresses.ts";
+import type { Span } from "#model/horizon.ts";
+import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
-import type { Span } from "#model/span.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { createAlertReplay } from "#stages/alerting/backtest/replay-alerts.ts";
 import { createIncidentReplay } from "#stages/alerting/backtest/replay-incidents.ts";

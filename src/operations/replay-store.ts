@@ -1,7 +1,7 @@
 import type { Queryable } from "#db/client.ts";
-import { readActiveRules, readMinutesFrom, readReplayCounts } from "#db/detection/replay-counts.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { readAttacks, readSearchedThrough } from "#db/detection/spikes.ts";
+import { readActiveRules, readMinutesFrom, readReplayCounts } from "#db/detection/trends.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";

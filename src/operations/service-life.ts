@@ -1,4 +1,4 @@
-import type { SeenReplica } from "#db/service/replicas.ts";
+import type { SeenReplica } from "#db/service/leases.ts";
 import { type ReplicaState, WORKER_ROLES } from "#model/kinds.ts";
 
 /** How often a process writes that it is alive. */

@@ -1,7 +1,7 @@
 import type { Config, Setting } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { RequestBudget } from "#db/service/request-budgets.ts";
-import type { DiskSpace } from "#lib/disk-space.ts";
+import type { DiskSpace } from "#lib/disk.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
 

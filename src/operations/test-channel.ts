@@ -1,5 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { notificationKeyOf } from "#model/fingerprint.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
 import { describeFailure } from "#stages/delivery/describe-failure.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";

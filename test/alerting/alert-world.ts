@@ -1,10 +1,8 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
 import type { Database } from "#db/client.ts";
-import { advice } from "#db/schema/advice.ts";
-import { alerts } from "#db/schema/alerts.ts";
+import { advice, alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRaiseAlertsJob, type RaiseAlertsDeps } from "#jobs/alerting/raise-alerts.ts";
 import { MINUTE_MS } from "#lib/units.ts";

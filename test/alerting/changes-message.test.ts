@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import { changesRule, type RuleChange } from "#model/rule-change.ts";
+import { changesRule, type RuleChange } from "#model/rules.ts";
 import { matchesSubject } from "#model/subject.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
-import { advice } from "#db/schema/advice.ts";
-import { leases } from "#db/schema/leases.ts";
+import { advice } from "#db/schema/alerts.ts";
+import { leases } from "#db/schema/service.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import type { Emulator, EmulatorOptions } from "#emulator/emulator.ts";
 import { Fault, type FaultInput } from "#emulator/faults.ts";

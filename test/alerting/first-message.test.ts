@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
-import { spikes } from "#db/schema/spikes.ts";
-import { verdicts } from "#db/schema/verdicts.ts";
+import { spikes, verdicts } from "#db/schema/spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";

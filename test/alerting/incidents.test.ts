@@ -1,11 +1,10 @@
 import { eq, sql } from "drizzle-orm";
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { alerts } from "#db/schema/alerts.ts";
+import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { readOpenWork } from "#db/service/open-work.ts";
+import { readOpenWork } from "#db/service/service-status.ts";
 import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { episodeKeyOf, notificationKeyOf } from "#model/dedupe-key.ts";
-import { fingerprintOf } from "#model/fingerprint.ts";
+import { episodeKeyOf, fingerprintOf, notificationKeyOf } from "#model/fingerprint.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { type AdviceRow, ANSWER_KEEPS_MS } from "#model/advice-row.ts";
+import { type AdviceRow, ANSWER_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import { SOURCES_RULE, type StoredAttacker } from "#model/stored-sources.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";

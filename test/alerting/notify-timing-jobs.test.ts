@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { channelStates } from "#db/schema/channel-states.ts";
+import { channelStates } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";

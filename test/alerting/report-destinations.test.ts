@@ -4,7 +4,7 @@ import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forw
 import { storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
 import { reportDestinations } from "#jobs/alerting/report-destinations.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { toReceipt } from "#model/receipt.ts";
+import { toReceipt } from "#model/waf-event.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

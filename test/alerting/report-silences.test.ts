@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { silences } from "#db/schema/silences.ts";
+import { silences } from "#db/schema/alerts.ts";
 import { reportSilences } from "#jobs/alerting/report-silences.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { endSilence, extendSilence } from "#operations/silences/end-silence.ts";

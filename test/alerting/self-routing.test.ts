@@ -1,13 +1,13 @@
 import { pino } from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { silences } from "#db/schema/silences.ts";
+import { silences } from "#db/schema/alerts.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
 import { DEFAULT_TIMING, type Route, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { assessLoss } from "#stages/alerting/self/coverage-alert.ts";
 import { avoidFailing, reasonOf, routeSelf } from "#stages/alerting/self-alert.ts";
-import { type MigratedDatabase } from "../db/migrated-database.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 
 const route = (over: Partial<Route>): Route => ({

@@ -1,10 +1,8 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { alerts } from "#db/schema/alerts.ts";
-import { channelStates } from "#db/schema/channel-states.ts";
-import { notifications } from "#db/schema/notifications.ts";
-import { silences } from "#db/schema/silences.ts";
+import { alerts, silences } from "#db/schema/alerts.ts";
+import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { isNeedless } from "#db/service/last-errors.ts";
 import { MINUTE_MS } from "#lib/units.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { replicas } from "#db/schema/replicas.ts";
+import { replicas } from "#db/schema/service.ts";
 import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";

@@ -10,8 +10,8 @@ import {
   VERDICTS,
   type VerdictFeature,
 } from "#model/kinds.ts";
-import { isGraver } from "#model/severity.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
+import { isGraver } from "#model/words.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { gradeByVerdict, isTroublesome } from "#stages/alerting/verdict-effects.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";

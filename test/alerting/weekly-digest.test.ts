@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { alerts } from "#db/schema/alerts.ts";
-import { apiKeys } from "#db/schema/api-keys.ts";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
-import { exclusions } from "#db/schema/exclusions.ts";
+import { alerts, exclusions, silences } from "#db/schema/alerts.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
-import { silences } from "#db/schema/silences.ts";
+import { apiKeys } from "#db/schema/people.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRandom } from "#emulator/traffic/random.ts";
 import { createSendDigestJob, type SendDigestDeps } from "#jobs/alerting/send-digest.ts";

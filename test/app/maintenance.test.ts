@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readReplicas } from "#db/service/replicas.ts";
+import { readReplicas } from "#db/service/leases.ts";
 import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
 import { createSweepJob } from "#jobs/service/sweep.ts";
 import { DAY_MS } from "#lib/units.ts";

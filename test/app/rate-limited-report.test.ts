@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
+import { createRateLimitedReport } from "#lib/rate-limiter.ts";
 
 test("the same error is reported once a minute, with the number of omitted reports; another error at once", () => {
   let now = 0;

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { createEnqueuer } from "#adapters/queue/enqueuer.ts";
 import { alerts } from "#db/schema/alerts.ts";
-import { dirtyBuckets } from "#db/schema/dirty-buckets.ts";
+import { dirtyBuckets } from "#db/schema/ingest.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";

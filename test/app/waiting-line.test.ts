@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWaitingLine } from "#adapters/edge/budget/waiting-line.ts";
+import { createWaitingLine } from "#adapters/edge/budget/shared-gate.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

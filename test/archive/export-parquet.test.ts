@@ -5,7 +5,7 @@ import { compressors } from "hyparquet-compressors";
 import { expect, it } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { NOW, openArchive, post } from "./support.ts";

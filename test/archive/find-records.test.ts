@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { hashEventKey } from "#model/waf-event.ts";
 import { type DaySpan, planSpans } from "#stages/archive/plan-spans.ts";
 import { findRecords } from "#stages/archive/records/find-records.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
+import { hashEventKey } from "#model/waf-event.ts";
 import { eraseAddress } from "#operations/privacy/erase-address.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";

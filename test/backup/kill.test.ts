@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { ADVISORY_LOCKS } from "#db/postgres/advisory-locks.ts";
+import { ADVISORY_LOCKS } from "#db/postgres/transaction.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { freshFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { createDatabase, type Database } from "#db/client.ts";
-import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { WORK_SESSIONS } from "#db/postgres/server.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";

@@ -1,5 +1,5 @@
 import { createDatabase } from "#db/client.ts";
-import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { WORK_SESSIONS } from "#db/postgres/server.ts";
 import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
 import { createLog } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";

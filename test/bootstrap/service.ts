@@ -1,4 +1,4 @@
-import { followParent } from "#lib/follow-parent.ts";
+import { followParent } from "#lib/process.ts";
 
 /** Stands in for the service: says what it is told, and ends with exit code 7 a moment later. */
 const print = (text: string) => process.stdout.write(`${text}\n`);

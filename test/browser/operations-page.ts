@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { settle, type WatchedOptions } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 import { signInAs } from "./sign-in.ts";

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import type { Database } from "#db/client.ts";
 import { storeVerdict } from "#db/detection/verdicts.ts";
-import { exclusions } from "#db/schema/exclusions.ts";
+import { exclusions } from "#db/schema/alerts.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";

@@ -1,6 +1,6 @@
 import { alerts } from "#db/schema/alerts.ts";
-import { auditEntries } from "#db/schema/audit-entries.ts";
 import { notifications } from "#db/schema/notifications.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { createAlertWorld } from "../alerting/alert-world.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 

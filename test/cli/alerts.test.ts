@@ -1,8 +1,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { alerts } from "#db/schema/alerts.ts";
+import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { silences } from "#db/schema/silences.ts";
 import { NOT_SHOWN } from "#db/service/last-errors.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { MINUTE_MS } from "#lib/units.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { auditEntries } from "#db/schema/audit-entries.ts";
-import { silences } from "#db/schema/silences.ts";
+import { silences } from "#db/schema/alerts.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { createAlertWorld } from "../alerting/alert-world.ts";

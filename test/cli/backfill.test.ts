@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { readSearchedHours } from "#db/coverage/searched-hours.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { backfillCommand } from "#faces/cli/backfill/backfill.ts";
 import { HOUR_MS } from "#lib/units.ts";

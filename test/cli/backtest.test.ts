@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { runStoreCommand } from "./run-store-command.ts";

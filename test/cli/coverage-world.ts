@@ -1,4 +1,4 @@
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";

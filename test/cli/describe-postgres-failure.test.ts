@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
 
 const failure = (facts: object, message = "failed") => Object.assign(new Error(message), facts);
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
-import { replicas } from "#db/schema/replicas.ts";
-import { beatReplica, endReplica } from "#db/service/replicas.ts";
+import { replicas } from "#db/schema/service.ts";
+import { beatReplica, endReplica } from "#db/service/leases.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { TICK_NAMES, type TickReport } from "#model/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

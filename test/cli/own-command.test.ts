@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { asCalled, findOwnCommand, ownCommand, startHint } from "#lib/own-command.ts";
+import { asCalled, findOwnCommand, ownCommand, startHint } from "#lib/process.ts";
 
 const IN_CHECKOUT = "npm run -s longwatch --";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseTime } from "#faces/cli/edge/parse-time.ts";
 import { formatUtc } from "#faces/console/look/words.ts";
-import { showSecond, showTime } from "#lib/show-time.ts";
+import { showSecond, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { Time } from "#operations/fields.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from "vitest";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";

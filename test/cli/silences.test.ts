@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { silences } from "#db/schema/silences.ts";
+import { silences } from "#db/schema/alerts.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
-import { beatReplica } from "#db/service/replicas.ts";
+import { beatReplica } from "#db/service/leases.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { SilenceChoice } from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { advanceSearch } from "#db/coverage/horizons.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createFollower, OVERLAP_MS } from "#faces/cli/tail/follow-events.ts";
 import { tailCommand } from "#faces/cli/tail/tail.ts";

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { viewService } from "#app/view-service.ts";
 import { parseConfig } from "#config/config.ts";
-import { channelStates } from "#db/schema/channel-states.ts";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
-import { requestBudgets } from "#db/schema/request-budgets.ts";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
+import { channelStates } from "#db/schema/notifications.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
+import { requestBudgets } from "#db/schema/service.ts";
 import { topCommand } from "#faces/cli/top/top.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

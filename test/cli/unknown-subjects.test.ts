@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Config } from "#config/config.ts";
-import { silences } from "#db/schema/silences.ts";
-import { beatReplica } from "#db/service/replicas.ts";
+import { silences } from "#db/schema/alerts.ts";
+import { beatReplica } from "#db/service/leases.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { channelsCommand } from "#faces/cli/channels/channels.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";

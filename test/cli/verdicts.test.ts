@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
-import { exclusions } from "#db/schema/exclusions.ts";
+import { exclusions } from "#db/schema/alerts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MARKS, type Mark, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { FEATURE_WORDS, sayMarksBefore } from "#model/verdict-words.ts";
+import { FEATURE_WORDS, sayMarksBefore } from "#model/words.ts";
 import { attackerOf, incidentOf } from "../alerting/incident.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE, NOW } from "../alerting/support.ts";

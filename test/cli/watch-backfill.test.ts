@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { advanceSearch } from "#db/coverage/horizons.ts";
 import { describeBackfill, watchBackfill } from "#faces/cli/start/watch-backfill.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { HOUR_MS } from "#lib/units.ts";

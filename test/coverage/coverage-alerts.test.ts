@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { enterHours } from "#db/coverage/covered-hours.ts";
+import { decideHours, enterHours } from "#db/coverage/covered-hours.ts";
 import { writeHorizon } from "#db/coverage/horizons.ts";
+import { clearSuspicion, noteSuspicion } from "#db/coverage/platform-health.ts";
 import { reopenHours } from "#db/coverage/reopen-hours.ts";
-import { decideHours } from "#db/coverage/seal-windows.ts";
-import { clearSuspicion, noteSuspicion } from "#db/coverage/zone-suspicions.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { createSealWindowsJob } from "#jobs/coverage/seal-windows.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";

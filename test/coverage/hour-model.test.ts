@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { agreedFor, nextLook } from "#model/covered-hour.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { agreedFor, nextLook } from "#model/look.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import { AGREE_MS, settledAt } from "#stages/coverage/hour-proof.ts";
 import { digestIds } from "#stages/coverage/id-digest.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextLook } from "#model/look.ts";
+import { nextLook } from "#model/covered-hour.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import { isAboveSeal, isAsSealed, toCountsLook } from "#stages/coverage/judge-counts.ts";
 import { NOW, openHour } from "./some-hours.ts";

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { CoveredHour, HourContents } from "#model/covered-hour.ts";
+import type { CoveredHour, HourContents, Look } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay } from "#model/horizon.ts";
-import type { Look } from "#model/look.ts";
 import { LACKING } from "#stages/coverage/hour-proof.ts";
 import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "#stages/coverage/judge-hour.ts";
 import { anHour, JUDGED_ZONE, NOW, openHour, SETTLE_MS } from "./some-hours.ts";

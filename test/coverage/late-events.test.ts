@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
+import { hashEventKey, unpackLogIdHashes } from "#model/waf-event.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { type IngestTest, openChangingPlatform, openIngest, storedRows } from "../ingest/ingest-support.ts";
 import { countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import type { CoveredHour, Look } from "#model/covered-hour.ts";
 import { horizonAt } from "#model/horizon.ts";
-import type { Look } from "#model/look.ts";
 import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 

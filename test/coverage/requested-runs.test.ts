@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
 import { listDueRuns, readRun } from "#db/service/requested-runs.ts";
 import { createEmulator, type Emulator } from "#emulator/emulator.ts";
 import { HOUR_MS } from "#lib/units.ts";

@@ -2,7 +2,7 @@ import pino from "pino";
 import { onTestFinished } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { createRunJobs, type ExecuteRun } from "#jobs/service/run-requested.ts";
 import type { Clock } from "#lib/clock.ts";

@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { enterHours, lockOpenHours, readCoveredHours } from "#db/coverage/covered-hours.ts";
-import { readDueCells } from "#db/coverage/differing-cells.ts";
+import { decideHours, enterHours, lockOpenHours, readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { recordComparison } from "#db/coverage/reconcile.ts";
-import { decideHours } from "#db/coverage/seal-windows.ts";
+import { readDueCells } from "#db/coverage/rule-cells.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { horizonAt } from "#model/horizon.ts";

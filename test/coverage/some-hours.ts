@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import type { CoveredHour, HourLooks, Look } from "#model/covered-hour.ts";
 import { KEPT_MS, startOfHour } from "#model/horizon.ts";
-import type { HourLooks, Look } from "#model/look.ts";
 import type { JudgedZone } from "#stages/coverage/judge-hour.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);

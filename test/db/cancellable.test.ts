@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createDatabase } from "#db/client.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

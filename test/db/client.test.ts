@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { readSqlState } from "#lib/sql-state.ts";
+import { readSqlState } from "#lib/errors.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

@@ -5,7 +5,7 @@ import path from "node:path";
 import pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { expect, onTestFinished, test } from "vitest";
-import { copyToFile } from "#db/postgres/copy-out.ts";
+import { copyToFile } from "#db/postgres/copy.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { from as copyFrom } from "pg-copy-streams";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "#db/client.ts";
-import { createTimeWriter, toCopyField } from "#db/postgres/copy-text.ts";
+import { createTimeWriter, toCopyField } from "#db/postgres/copy.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 let database: Database;

@@ -2,8 +2,8 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
-import { DuckdbError, type DuckdbErrorCode } from "#db/duckdb/duckdb-error.ts";
-import { isAlive } from "#lib/alive.ts";
+import { DuckdbError, type DuckdbErrorCode } from "#db/duckdb/duckdb-messages.ts";
+import { isAlive } from "#lib/process.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const root = makeTemporaryFolder("duckdb");

@@ -1,8 +1,8 @@
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { leases } from "#db/schema/leases.ts";
-import { ruleMetrics } from "#db/schema/rule-metrics.ts";
+import { ruleMetrics } from "#db/schema/rules.ts";
+import { leases } from "#db/schema/service.ts";
 import { acquireLease, assertFence, claimRuns, releaseLease, renewLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { inOneTrip } from "#db/postgres/one-trip.ts";
+import { inOneTrip } from "#db/postgres/transaction.ts";
 import { createMigratedDatabase } from "./migrated-database.ts";
 
 async function open() {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
-import { dropPartitionsBefore } from "#db/postgres/partitions.ts";
+import { createPartitionKeeper, dropPartitionsBefore } from "#db/postgres/partitions.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

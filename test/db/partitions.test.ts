@@ -5,8 +5,8 @@ import { listHotDays } from "#db/archive/hot-days.ts";
 import { createDatabase } from "#db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "#db/postgres/partitions.ts";
 import { listDays } from "#db/privacy/retention.ts";
-import { wafEvents } from "#db/schema/waf-events.ts";
-import { readSqlState } from "#lib/sql-state.ts";
+import { wafEvents } from "#db/schema/events.ts";
+import { readSqlState } from "#lib/errors.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

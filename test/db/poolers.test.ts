@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
-import { sharesSessions } from "#db/postgres/refuse-server.ts";
+import { sharesSessions } from "#db/postgres/server.ts";
 import { migrateCommand } from "#faces/cli/migrate.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createBackend } from "../queue/support/backend.ts";

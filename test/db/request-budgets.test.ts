@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { requestBudgets } from "#db/schema/request-budgets.ts";
+import { requestBudgets } from "#db/schema/service.ts";
 import {
   endRefusal,
   MAX_PAUSE_MS,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { quarantineEntries } from "#db/ingest/quarantine.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { cleanText } from "#lib/clean-text.ts";
+import { cleanText } from "#lib/text.ts";
 import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";

@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 import { from as copyFrom } from "pg-copy-streams";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

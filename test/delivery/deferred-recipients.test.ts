@@ -1,11 +1,11 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { lockChannelState, saveChannelState } from "#db/delivery/channel-states.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { channelStates } from "#db/schema/channel-states.ts";
+import { channelStates } from "#db/schema/notifications.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { email } from "#stages/delivery/channels/email/email.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import { type MigratedDatabase } from "../db/migrated-database.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
 import { startMailServer } from "./support/mail-server.ts";
 

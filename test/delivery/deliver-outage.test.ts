@@ -9,11 +9,10 @@ import {
 } from "#db/delivery/channel-states.ts";
 import { replayDeliveries } from "#db/delivery/deliveries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { channelStates } from "#db/schema/channel-states.ts";
-import { notifications } from "#db/schema/notifications.ts";
+import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { type MigratedDatabase } from "../db/migrated-database.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 
 let database: MigratedDatabase;

@@ -1,11 +1,10 @@
 import { pino } from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { channelStates } from "#db/schema/channel-states.ts";
-import { notifications } from "#db/schema/notifications.ts";
+import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import { type MigratedDatabase } from "../db/migrated-database.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
 import { incidentWith } from "./support/messages.ts";

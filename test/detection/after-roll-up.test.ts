@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { noteRising } from "#db/detection/rising-zones.ts";
-import { platformHealth } from "#db/schema/platform-health.ts";
+import { noteRising } from "#db/coverage/platform-health.ts";
+import { platformHealth } from "#db/schema/coverage.ts";
 import { createAfterRollUp } from "#jobs/detection/after-roll-up.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 

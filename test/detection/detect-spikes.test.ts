@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openSpike, readMinuteCounts } from "#db/detection/spikes.ts";
-import { platformHealth } from "#db/schema/platform-health.ts";
+import { platformHealth } from "#db/schema/coverage.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { EVIDENCE_DIMENSIONS } from "#model/kinds.ts";

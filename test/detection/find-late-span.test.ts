@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CopiedHour } from "#model/copied-hour.ts";
+import type { CopiedHour } from "#model/covered-hour.ts";
 import { findLateSpan } from "#stages/detection/late/find-late-span.ts";
 
 const JUDGED = { isCopied: true, isJudged: true, rulesFrom: "start", rulesThrough: "end" } as const;

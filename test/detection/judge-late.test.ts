@@ -5,7 +5,7 @@ import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { type ReplayedHours, replayRules, replaySourceHours } from "#jobs/detection/replay-late.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { createKnownSources } from "#model/known-source.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";

@@ -3,7 +3,7 @@ import type { Database } from "#db/client.ts";
 import { compareBuckets } from "#db/detection/compare-buckets.ts";
 import { rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { readSqlState } from "#lib/sql-state.ts";
+import { readSqlState } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";

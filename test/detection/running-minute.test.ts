@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { platformHealth } from "#db/schema/platform-health.ts";
+import { platformHealth } from "#db/schema/coverage.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";

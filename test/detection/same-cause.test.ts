@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isResponseRule, isSumRule } from "#model/rule-family.ts";
+import { isResponseRule, isSumRule } from "#model/rules.ts";
 import {
   compareLeads,
   findSameCause,

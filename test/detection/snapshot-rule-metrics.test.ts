@@ -5,9 +5,8 @@ import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
-import { leases } from "#db/schema/leases.ts";
-import { ruleMetrics } from "#db/schema/rule-metrics.ts";
-import { ruleSnapshots } from "#db/schema/rule-snapshots.ts";
+import { ruleMetrics, ruleSnapshots } from "#db/schema/rules.ts";
+import { leases } from "#db/schema/service.ts";
 import type { EmulatorOptions } from "#emulator/emulator.ts";
 import type { FaultInput } from "#emulator/faults.ts";
 import {

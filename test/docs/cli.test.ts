@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { isRemote } from "#faces/cli/operations/remote-commands.ts";
 import { loadProgram } from "#faces/cli/program.ts";
-import { OWN_COMMAND } from "#lib/own-command.ts";
+import { OWN_COMMAND } from "#lib/process.ts";
 
 const UPDATE = "node_modules/.bin/vitest run test/docs/cli.test.ts --update";
 const INTRODUCTION = `<!-- Made from the commands: ${UPDATE} -->

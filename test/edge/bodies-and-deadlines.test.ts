@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import zlib from "node:zlib";
 import { describe, expect } from "vitest";
-import { parseJson } from "#lib/parse-json.ts";
+import { parseJson } from "#lib/json.ts";
 import { failure, lastHour, listPage, openEdge, test, today } from "./support/edge-test.ts";
 import { createSignal } from "./support/signal.ts";
 

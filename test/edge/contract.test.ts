@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { EventLog, EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
-import { parseLogDay, toLogDay } from "#adapters/edge/log-day.ts";
-import { parseMetricsDay } from "#adapters/edge/metrics-day.ts";
+import {
+  EventGroup,
+  EventLog,
+  EventLogEntry,
+  EventLogListResponse,
+  EventLogsSearchResponse,
+  EventRow,
+} from "#adapters/edge/contract/event-logs.ts";
+import { parseLogDay, toLogDay } from "#adapters/edge/list-event-logs.ts";
+import { parseMetricsDay } from "#adapters/edge/rules.ts";
 
 const good = {
   logId: "7c1e5a0e",

@@ -1,7 +1,6 @@
 import { describe, expect } from "vitest";
-import { isOutsideDay, isOutsideWindow } from "#adapters/edge/entry-outside.ts";
-import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
+import { eventLogPages } from "#adapters/edge/list-event-logs.ts";
+import { isOutsideDay, isOutsideWindow, searchPages } from "#adapters/edge/search-event-logs.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openList } from "#adapters/edge/transport/open-list.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { openList } from "#adapters/edge/transport/reply.ts";
+import { parseJson } from "#lib/json.ts";
 
 test("the entries of any answer stand in it byte for byte, and the rest is the answer without them", () => {
   const answer = fc.record({

@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
-import { apiKeyPages } from "#adapters/edge/account/api-key-pages.ts";
-import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
+import { apiKeyPages } from "#adapters/edge/account.ts";
+import { eventLogPages } from "#adapters/edge/list-event-logs.ts";
+import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, test, today } from "./support/edge-test.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createSharedGate } from "#adapters/edge/budget/shared-gate.ts";
-import { ZonePausedError } from "#adapters/edge/transport/request-gate.ts";
+import { ZonePausedError } from "#adapters/edge/transport/call.ts";
 import { openRequestGate, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
-import { requestBudgets } from "#db/schema/request-budgets.ts";
+import { requestBudgets } from "#db/schema/service.ts";
 import {
   MAX_PAUSE_MS,
   pauseBudget,

@@ -1,11 +1,7 @@
 import { expect, onTestFinished, vi } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import {
-  type RequestGate,
-  type RequestPriority,
-  ZonePausedError,
-} from "#adapters/edge/transport/request-gate.ts";
-import { startDeadline } from "#lib/deadline.ts";
+import { type RequestGate, type RequestPriority, ZonePausedError } from "#adapters/edge/transport/call.ts";
+import { startDeadline } from "#lib/waiting.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
 

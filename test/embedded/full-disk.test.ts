@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, expect, type TestContext, test } from "vitest";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 

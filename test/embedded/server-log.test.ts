@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createServerLog } from "#adapters/embedded/server-log.ts";
+import { createServerLog } from "#adapters/embedded/postgres.ts";
 
 const at = "2026-11-22 09:38:44.431 UTC [123]";
 

@@ -5,11 +5,14 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openOutageFile, readOutageFile } from "#adapters/embedded/outage-file.ts";
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
+import { findCluster, pickPostgresUser } from "#adapters/embedded/place-cluster.ts";
 import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
-import { pickPostgresUser } from "#adapters/embedded/postgres-user.ts";
-import { type PostgresOutage, superviseEmbeddedPostgres } from "#adapters/embedded/supervise-postgres.ts";
+import {
+  openOutageFile,
+  type PostgresOutage,
+  readOutageFile,
+  superviseEmbeddedPostgres,
+} from "#adapters/embedded/supervise-postgres.ts";
 import { systemClock } from "#lib/clock.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readSearch as readNaively, type Search } from "#emulator/query/request.ts";
-import { checkWindow } from "#emulator/query/window.ts";
+import { checkWindow } from "#emulator/query/rows.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { checkWindow as checkArchiveWindow } from "#stages/archive/check-window.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
-import { EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import {
+  EventGroup,
+  EventLogEntry,
+  EventLogListResponse,
+  EventLogsSearchResponse,
+  EventRow,
+} from "#adapters/edge/contract/event-logs.ts";
 import { bodyOf, call, listPath, openEmulator, search, TODAY } from "./support.ts";
 
 test("the contract reads every entry that the emulator lists and finds", async () => {

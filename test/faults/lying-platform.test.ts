@@ -1,7 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
-import { EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
-import { WafRuleMetricsResponse } from "#adapters/edge/contract/waf-rule-metrics.ts";
+import {
+  EventGroup,
+  EventLogEntry,
+  EventLogListResponse,
+  EventLogsSearchResponse,
+  EventRow,
+} from "#adapters/edge/contract/event-logs.ts";
+import { WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle, type SearchBody, TODAY } from "../emulator/support.ts";
 import { KINDS, type Lie, type LieKind, ROUTES, type Route } from "../support/liar/lie.ts";

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { DIMENSIONS } from "#adapters/edge/contract/event-logs-search.ts";
+import { DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import type { EmulatorOptions } from "#emulator/emulator.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "#lib/units.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { readSqlState } from "#lib/sql-state.ts";
+import { readSqlState } from "#lib/errors.ts";
 import { openFaultyWorld, proxyPostgres, runUntilQuiet } from "./faulty-world.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";

@@ -2,7 +2,7 @@ import pino from "pino";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase, type Database } from "#db/client.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cleanText } from "#lib/clean-text.ts";
+import { cleanText } from "#lib/text.ts";
 
 const anyText = fc.string({ unit: "binary", maxLength: 60 });
 const hostile = fc

@@ -3,7 +3,7 @@ import { createDatabase } from "#db/client.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { readServerSecret } from "#db/service/server-secrets.ts";
+import { readServerSecret } from "#db/service/server-facts.ts";
 import { readHashKey } from "#jobs/ingest/hash-key.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import {

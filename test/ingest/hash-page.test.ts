@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sliceEntries } from "#lib/slice-entries.ts";
+import { sliceEntries } from "#lib/json.ts";
 import { cutEntries, hashEntries } from "#stages/ingest/read-page.ts";
 
 const texts = fc.array(

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { createPollEventsJob } from "#jobs/ingest/poll-events.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { openRawBlock } from "#model/raw-block.ts";

@@ -4,7 +4,7 @@ import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import type { AnyJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { createReconcileCountsJob } from "#jobs/coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "#jobs/coverage/repair-window.ts";
 import { createSealWindowsJob } from "#jobs/coverage/seal-windows.ts";

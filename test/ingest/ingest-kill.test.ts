@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { readSearchedHours } from "#db/coverage/searched-hours.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { openRawBlock } from "#model/raw-block.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findRecordBlocks, readRecordBlocks } from "#db/archive/archive-records.ts";
+import { findRecordBlocks, readRecordBlocks } from "#db/archive/read-files.ts";
 import { isKnownPage } from "#db/ingest/list-passes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { openRawBlock } from "#model/raw-block.ts";

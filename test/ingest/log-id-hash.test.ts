@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "#model/log-id-hash.ts";
+import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "#model/waf-event.ts";
 
 test("hashes packed behind one another come back in order, eight bytes each", () => {
   fc.assert(

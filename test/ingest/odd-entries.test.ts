@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { listCoverage } from "#operations/coverage/hours.ts";
 import { openEmulator, oracle } from "../emulator/support.ts";

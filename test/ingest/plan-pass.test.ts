@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
-import type { Look } from "#model/look.ts";
+import type { CoveredHour, Look } from "#model/covered-hour.ts";
 import { isPassedNews, type PassState, planPass } from "#stages/ingest/plan-pass.ts";
 import { openHour } from "../coverage/some-hours.ts";
 

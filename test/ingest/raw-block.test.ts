@@ -2,8 +2,8 @@ import zlib from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DAY_MS } from "#lib/units.ts";
-import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks, type RawEntry } from "#model/raw-block.ts";
+import { hashEventKey, unpackLogIdHashes } from "#model/waf-event.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 20);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { openList } from "#adapters/edge/transport/open-list.ts";
+import { openList } from "#adapters/edge/transport/reply.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { readBy, readPage } from "#stages/ingest/read-page.ts";
 

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { isRising, listRisingZones, noteRising } from "#db/detection/rising-zones.ts";
-import { platformHealth } from "#db/schema/platform-health.ts";
+import { isRising, listRisingZones, noteRising } from "#db/coverage/platform-health.ts";
+import { platformHealth } from "#db/schema/coverage.ts";
 import { createSweepJob } from "#jobs/service/sweep.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { pickRising } from "#stages/ingest/pick-rising.ts";

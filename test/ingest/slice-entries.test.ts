@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sliceEntries } from "#lib/slice-entries.ts";
+import { sliceEntries } from "#lib/json.ts";
 
 test("the slices of any page are its entries, and the bytes between the brackets", () => {
   const page = fc.record({ before: fc.jsonValue(), logs: fc.array(fc.jsonValue()), after: fc.jsonValue() });

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
-import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
-import { Text } from "#adapters/edge/contract/text.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
+import { readEventTime, Text } from "#adapters/edge/contract/values.ts";
+import { parseJson } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
 
 const AT = 1_793_275_200_123;

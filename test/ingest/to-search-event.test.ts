@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DIMENSIONS, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { DIMENSIONS, EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 
 const AT = 1_793_275_200_123;

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#lib/errors.ts";
-import { createLog, type LogOptions } from "#lib/log.ts";
-import { prettyLine } from "#lib/pretty-line.ts";
+import { createLog, type LogOptions, prettyLine } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 
 function capture(options: Partial<LogOptions> = {}) {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readAhead } from "#lib/read-ahead.ts";
+import { readAhead } from "#lib/waiting.ts";
 
 const unhandled: unknown[] = [];
 const note = (reason: unknown) => void unhandled.push(reason);

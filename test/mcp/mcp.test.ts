@@ -4,8 +4,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { insertKnownSource } from "#db/detection/known-sources.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
-import { auditEntries } from "#db/schema/audit-entries.ts";
 import { knownSources } from "#db/schema/known-sources.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { OPERATIONS } from "#operations/index.ts";

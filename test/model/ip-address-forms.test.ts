@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toPlainAddress } from "#model/ip-address.ts";
-import { matchesSources } from "#model/source-traits.ts";
+import { matchesSources } from "#model/subject.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";

@@ -3,12 +3,12 @@ import path from "node:path";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { DIMENSIONS as PLATFORM_DIMENSIONS } from "#adapters/edge/contract/event-logs-search.ts";
+import { DIMENSIONS as PLATFORM_DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
 import { QUEUES } from "#adapters/queue/define-job.ts";
 import { LOG_LEVELS } from "#lib/log.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import * as kinds from "#model/kinds.ts";
-import { URL_PARTS } from "#model/url-parts.ts";
+import { URL_PARTS } from "#model/record-parts.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startArchive } from "../http/start-archive.ts";
 
@@ -179,7 +179,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
-  ["verify.ts", "the dimensions that verify compares"],
+  ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
   ["read-entries.ts", "the dimensions of an entry that the backtest reads"],

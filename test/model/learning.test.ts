@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import { describeLearning, isLearning, learningUntil } from "#model/learning.ts";
+import { describeLearning, isLearning, learningUntil } from "#model/rules.ts";
 
 const FIRST = Date.UTC(2026, 10, 29, 14, 0) / MINUTE_MS;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sayUnsent } from "#model/mute-words.ts";
+import { sayUnsent } from "#model/words.ts";
 
 const NOTHING = { silencedBy: null, mutedBy: null, held: [], waiting: [] } as const;
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
 import { createKnownSources, findTooManyKnown, type KnownSource } from "#model/known-source.ts";
-import { isAddressPattern, toTraitTest } from "#model/source-traits.ts";
+import { isAddressPattern, toTraitTest } from "#model/subject.ts";
 
 /** Few different bits, so that random networks and addresses meet. */
 const ipv4 = fc

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { cleanText } from "#lib/clean-text.ts";
-import { toUrlPart, toUrlPartSql, URL_PARTS } from "#model/url-parts.ts";
+import { cleanText } from "#lib/text.ts";
+import { toUrlPart, toUrlPartSql, URL_PARTS } from "#model/record-parts.ts";
 import { bound, duck, join, raw } from "#stages/archive/sql/piece.ts";
 import { type ArchiveFolder, openFolder } from "../archive/archive-folder.ts";
 import { HOSTILE } from "../archive/query/draw.ts";

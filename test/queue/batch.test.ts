@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBatch } from "#adapters/queue/batch.ts";
+import { createBatch } from "#adapters/queue/enqueuer.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { coalesceCalls } from "#adapters/queue/coalesce-calls.ts";
+import { coalesceCalls } from "#adapters/queue/define-job.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

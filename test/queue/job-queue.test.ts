@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnyJob } from "#adapters/queue/define-job.ts";
-import { FenceLostError } from "#db/postgres/fence-lost-error.ts";
+import { FenceLostError } from "#db/service/leases.ts";
 import { ServiceError } from "#lib/errors.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import { oneAtATime } from "#adapters/queue/define-job.ts";
 
 const { signal } = new AbortController();
 

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createSchedule } from "#adapters/queue/schedule.ts";
-import { leases } from "#db/schema/leases.ts";
+import { leases } from "#db/schema/service.ts";
 import { claimRuns } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { staggerTicks, takeTurn } from "#adapters/queue/stagger-ticks.ts";
+import { staggerTicks, takeTurn } from "#adapters/queue/schedule.ts";
 
 function delays(count: number, untilNextMs: number): number[] {
   return Array.from({ length: count }, (_, index) => staggerTicks(index, count, untilNextMs));

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createWorkerWatch } from "#adapters/queue/watch-worker.ts";
+import { createWorkerWatch } from "#adapters/queue/job-queue.ts";
 
 /** A watch over numbers that the test sets. */
 function watchOver(facts: { begun: number; running: number; waiting: number }) {

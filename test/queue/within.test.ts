@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { within } from "#lib/within.ts";
+import { within } from "#lib/waiting.ts";
 
 test("work that ends in time is done, and other work is late", async () => {
   expect(await within(Promise.resolve("anything"), 60_000)).toBe("done");

@@ -127,11 +127,11 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/faces/http/routes/edge/platform-answer.ts",
     // The queues, in Redis or Postgres.
     "src/adapters/queue/backend.ts",
-    "src/adapters/queue/read-redis-info.ts",
-    "src/adapters/queue/guarded-postgres.ts",
+    "src/adapters/queue/redis.ts",
+    "src/adapters/queue/backend.ts",
     // What kind of address a host is.
-    "src/adapters/queue/redis-connection.ts",
-    "src/adapters/queue/run-attempt.ts",
+    "src/adapters/queue/redis.ts",
+    "src/adapters/queue/job-queue.ts",
     // To the archive's bucket.
     "src/adapters/storage/bucket.ts",
     // What kind of address a network is.

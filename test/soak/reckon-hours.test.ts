@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { HourLooks, Look } from "#model/covered-hour.ts";
 import { KEPT_MS } from "#model/horizon.ts";
-import type { HourLooks, Look } from "#model/look.ts";
 import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import { openHour } from "../coverage/some-hours.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";

@@ -1,7 +1,6 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import type { CoveredHour, Look } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS } from "#model/horizon.ts";
-import type { Look } from "#model/look.ts";
 import { AGREE_LONG_MS, LACKING, settledAt } from "#stages/coverage/hour-proof.ts";
 import { explainOpen, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";

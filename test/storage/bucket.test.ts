@@ -4,7 +4,7 @@ import path from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { StorageError } from "#model/storage-error.ts";
+import { StorageError } from "#model/archive-storage.ts";
 import { shareS3Server, startS3Server } from "../support/s3-server.ts";
 
 const server = await shareS3Server();

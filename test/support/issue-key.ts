@@ -1,5 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import * as keys from "#operations/keys/issue-key.ts";
 import type { WantedKey } from "#operations/keys/wanted-key.ts";

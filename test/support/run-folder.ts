@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { isAlive } from "#lib/alive.ts";
+import { isAlive } from "#lib/process.ts";
 
 /** The folder in which Linux keeps files in memory. */
 const MEMORY = "/dev/shm";

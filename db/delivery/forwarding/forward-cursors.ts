@@ -1,10 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "../../client.ts";
 import { epochMs, names } from "../../postgres/terms.ts";
-import { changedMinutes as m } from "../../schema/changed-minutes.ts";
-import { coverageWindows as w } from "../../schema/coverage-windows.ts";
-import { forwardCursors as c } from "../../schema/forward-cursors.ts";
-import { forwardHours as h } from "../../schema/forward-hours.ts";
+import { coverageWindows as w } from "../../schema/coverage.ts";
+import { forwardCursors as c, forwardHours as h, changedMinutes as m } from "../../schema/forwarding.ts";
 
 /** A zone at a destination. */
 export interface ForwardedZone {

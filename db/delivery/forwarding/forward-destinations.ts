@@ -1,9 +1,11 @@
 import { and, count, eq, sql } from "drizzle-orm";
 import type { Queryable } from "../../client.ts";
 import { epochMs } from "../../postgres/terms.ts";
-import { forwardDestinations as d } from "../../schema/forward-destinations.ts";
-import { forwardHours as h } from "../../schema/forward-hours.ts";
-import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
+import {
+  forwardDestinations as d,
+  forwardRefusals as f,
+  forwardHours as h,
+} from "../../schema/forwarding.ts";
 
 /** Whether a destination accepts events; times in epoch ms. */
 export interface DestinationHealth {

@@ -1,15 +1,17 @@
 import { and, asc, eq, inArray, lte, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
+import type { Span } from "#model/horizon.ts";
 import type { Arrival } from "#model/kinds.ts";
-import type { Span } from "#model/span.ts";
 import type { Queryable } from "../../client.ts";
 import { epochMs, names } from "../../postgres/terms.ts";
-import { changedMinutes as m } from "../../schema/changed-minutes.ts";
-import { coverageWindows as w } from "../../schema/coverage-windows.ts";
-import { forwardHours as h } from "../../schema/forward-hours.ts";
-import { forwardReceipts as r } from "../../schema/forward-receipts.ts";
-import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
+import { coverageWindows as w } from "../../schema/coverage.ts";
+import {
+  forwardRefusals as f,
+  forwardHours as h,
+  changedMinutes as m,
+  forwardReceipts as r,
+} from "../../schema/forwarding.ts";
 import type { ForwardCursor, ForwardedZone } from "./forward-cursors.ts";
 
 /** After this time the platform shows nothing of an hour any more, so the hour cannot change. */

@@ -1,13 +1,15 @@
 import { and, asc, eq, gte, lte, sql } from "drizzle-orm";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import { startOfHour } from "#model/horizon.ts";
-import { packReceipts, RECEIPT_BYTES, unpackReceipts } from "#model/receipt.ts";
+import { packReceipts, RECEIPT_BYTES, unpackReceipts } from "#model/waf-event.ts";
 import type { Queryable } from "../../client.ts";
 import { names } from "../../postgres/terms.ts";
-import { forwardDestinations as d } from "../../schema/forward-destinations.ts";
-import { forwardHours as h } from "../../schema/forward-hours.ts";
-import { forwardReceipts as r } from "../../schema/forward-receipts.ts";
-import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
+import {
+  forwardDestinations as d,
+  forwardRefusals as f,
+  forwardHours as h,
+  forwardReceipts as r,
+} from "../../schema/forwarding.ts";
 import type { ForwardedZone } from "./forward-cursors.ts";
 
 /** Times of the first and the last event of a page, of one hour; epoch ms. */

@@ -2,11 +2,13 @@ import { and, asc, count, desc, eq, gt, gte, inArray, lt, ne, or, type SQL, sql 
 import type { Arrival, HourState } from "#model/kinds.ts";
 import type { Queryable } from "../../client.ts";
 import { epochMs } from "../../postgres/terms.ts";
-import { changedMinutes as m } from "../../schema/changed-minutes.ts";
-import { coverageWindows as w } from "../../schema/coverage-windows.ts";
-import { forwardCursors as c } from "../../schema/forward-cursors.ts";
-import { forwardHours as h } from "../../schema/forward-hours.ts";
-import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
+import { coverageWindows as w } from "../../schema/coverage.ts";
+import {
+  forwardCursors as c,
+  forwardRefusals as f,
+  forwardHours as h,
+  changedMinutes as m,
+} from "../../schema/forwarding.ts";
 import type { ForwardedZone } from "./forward-cursors.ts";
 
 /** Hours that are reported. Null: every zone, of every destination. Times are epoch ms. */

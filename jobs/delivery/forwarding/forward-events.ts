@@ -3,9 +3,9 @@ import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { formatDuration } from "#lib/format.ts";
-import { inLanes } from "#lib/in-lanes.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { inLanes } from "#lib/waiting.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
 import { retryPause } from "#stages/delivery/forwarding/retry-pause.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";

@@ -1,6 +1,5 @@
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
-import { readCursor } from "#db/delivery/forwarding/forward-cursors.ts";
+import { type ForwardedZone, readCursor } from "#db/delivery/forwarding/forward-cursors.ts";
 import {
   lookAgain,
   readUnproven,
@@ -8,8 +7,8 @@ import {
   type UnprovenHour,
 } from "#db/delivery/forwarding/forward-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { countMatches } from "#db/search/count-open-events.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { countMatches } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { planFilters } from "#stages/archive/query/plan-search.ts";
 import { judgeArrival } from "#stages/delivery/forwarding/judge-arrival.ts";
 import { hourSpan } from "#stages/delivery/forwarding/plan-looks.ts";

@@ -1,12 +1,10 @@
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringCurrent } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
-import { searchOnward } from "#db/search/search-onward.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
-import type { EventKey } from "#model/event-key.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
-import type { Span } from "#model/span.ts";
+import { searchOnward } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { Span } from "#model/horizon.ts";
+import { type ArchivedEvent, type EventKey, hashEventKey } from "#model/waf-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { fetchOnward, fetchRecords, readRecords, readRows } from "#stages/archive/sql/find-rows.ts";

@@ -1,15 +1,15 @@
-import { addContainer } from "./account/add-container.ts";
-import { checkDnsZone } from "./account/check-dns-zone.ts";
-import { deleteVolumeInstances } from "./account/delete-volume-instances.ts";
-import { listApiKeys } from "./account/list-api-keys.ts";
-import { setHostnameKeyType } from "./account/set-hostname-key-type.ts";
-import { updateApplication } from "./account/update-application.ts";
-import { exportEventLogs } from "./export-event-logs.ts";
-import { getRecommendation } from "./get-recommendation.ts";
-import { getRuleMetrics } from "./get-rule-metrics.ts";
+import {
+  addContainer,
+  checkDnsZone,
+  deleteVolumeInstances,
+  listApiKeys,
+  setHostnameKeyType,
+  updateApplication,
+} from "./account.ts";
 import { listEventLogs, readEventLogs } from "./list-event-logs.ts";
-import { searchEventLogs } from "./search-event-logs.ts";
-import type { RequestPriority } from "./transport/request-gate.ts";
+import { getRecommendation, getRuleMetrics } from "./rules.ts";
+import { exportEventLogs, searchEventLogs } from "./search-event-logs.ts";
+import type { RequestPriority } from "./transport/call.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
 type Operation<Params, Result> = (

@@ -1,6 +1,6 @@
 import { type Disposition, ServiceError } from "#lib/errors.ts";
-import { escapeText, shortenText } from "#lib/escape-text.ts";
-import type { EdgeOperation } from "./edge-operation.ts";
+import { escapeText, shortenText } from "#lib/text.ts";
+import type { EdgeOperation } from "./transport/call.ts";
 
 /**
  * The kind of failure, as a bounded set. UNAUTHORIZED: the access key was refused. FORBIDDEN: the account has no

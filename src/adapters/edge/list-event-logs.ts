@@ -1,12 +1,28 @@
+/** The day's list of events; platform API spec 4.9. */
 import { z } from "zod";
-import { EventLogListResponse } from "./contract/event-log-list.ts";
-import { Int32Id } from "./contract/int32.ts";
-import { LogDay } from "./log-day.ts";
+import { EventLogListResponse } from "./contract/event-logs.ts";
+import { Int32Id } from "./contract/values.ts";
+import { type EdgeCall, TokenText, toSegment, WITH_BODY } from "./transport/call.ts";
 import { checkRequest } from "./transport/check-request.ts";
-import { type EdgeCall, WITH_BODY } from "./transport/edge-call.ts";
-import { TokenText, toSegment } from "./transport/path-segment.ts";
-import { readAnswer } from "./transport/read-answer.ts";
+import { readAnswer } from "./transport/reply.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
+
+/** Returns the UTC day of a time (epoch ms) in the date-paged list's format: `MM-dd-yyyy`. */
+export function toLogDay(atMs: number): string {
+  const [year, month, day] = new Date(atMs).toISOString().slice(0, 10).split("-");
+  return `${month}-${day}-${year}`;
+}
+
+/** Returns the start of a UTC day `MM-dd-yyyy` in epoch ms, or null when it is no day of the calendar. */
+export function parseLogDay(text: string): number | null {
+  const match = /^(\d{2})-(\d{2})-(\d{4})$/.exec(text);
+  if (match === null) return null;
+  const startsAt = Date.parse(`${match[3]}-${match[1]}-${match[2]}T00:00:00Z`);
+  // Date.parse turns 02-30 into a day of March.
+  return Number.isNaN(startsAt) || toLogDay(startsAt) !== text ? null : startsAt;
+}
+
+const LogDay = z.string().refine((text) => parseLogDay(text) !== null, "must be a day written MM-dd-yyyy");
 
 const Params = z.strictObject({
   shieldZoneId: Int32Id,
@@ -22,7 +38,7 @@ export interface ListEventLogsParams {
   readonly continuationToken: string | null;
 }
 
-export interface ListEventLogsResult {
+interface ListEventLogsResult {
   /** The page with unchecked entries, so that a bad entry affects no other. */
   readonly page: EventLogListResponse;
   /** The page byte for byte. */
@@ -81,4 +97,42 @@ export async function readEventLogs(
   const reply = await transport.request(call, signal);
   const page = readAnswer(EventLogListResponse, call, reply);
   return { page, entries: reply.entries, bytes: reply.body.length };
+}
+
+export interface PageOfPass {
+  /** The token of the request for this page; null for the first. */
+  readonly token: string | null;
+  /** The token of the next page; null when this is the last one. */
+  readonly nextToken: string | null;
+  /** The pass ended because a token was repeated, so it may not have shown every page. */
+  readonly looped: boolean;
+}
+
+type List<Result> = (params: ListEventLogsParams, signal?: AbortSignal) => Promise<Result>;
+interface Listed {
+  readonly page: Pick<EventLogListResponse, "hasMoreData" | "continuationToken">;
+}
+
+/**
+ * Yields one pass over a day's log, from `continuationToken` (null: the beginning) to its end: hasMoreData false, or
+ * an empty, null, absent or repeated token. Remembers every token of the pass, so that a cycle of any length ends it.
+ */
+export async function* eventLogPages<Result extends Listed>(
+  list: List<Result>,
+  params: ListEventLogsParams,
+  signal?: AbortSignal,
+): AsyncGenerator<Result & PageOfPass, void, undefined> {
+  const seen = new Set<string>();
+  let token = params.continuationToken;
+  while (true) {
+    if (token !== null) seen.add(token);
+    const result = await list({ ...params, continuationToken: token }, signal);
+    const { hasMoreData, continuationToken } = result.page;
+    const offered = hasMoreData ? continuationToken : null;
+    const looped = offered !== null && seen.has(offered);
+    const nextToken = looped ? null : offered;
+    yield { ...result, token, nextToken, looped };
+    if (nextToken === null) return;
+    token = nextToken;
+  }
 }

@@ -1,3 +1,6 @@
+/** The folder of the embedded Postgres: where it is, and which user owns it. */
+
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   chmodSync,
@@ -12,8 +15,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
-import { canReach, type PostgresUser } from "./postgres-user.ts";
-import { writeWhole } from "./write-whole.ts";
 
 /** Used only if Postgres must run as another user who cannot enter the data folder. This folder survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
@@ -21,7 +22,7 @@ const LOCAL = "postgres";
 /** The part of the data folder that Postgres's user owns. Postgres itself keeps it from others. */
 export const POSTGRES_FOLDERS = [LOCAL, `${LOCAL}.new`];
 
-export interface ClusterPlace {
+interface ClusterPlace {
   /** The cluster's own folder; does not exist before the first start. */
   readonly dataFolder: string;
   /** Postgres's bin, lib and share, readable for the user that runs it. */
@@ -107,5 +108,54 @@ function removeOrphans(): void {
     const pointer = readFileSync(owner, "utf8");
     const named = existsSync(pointer) ? readFileSync(pointer, "utf8").trim() : "";
     if (named !== path.join(folder, "data")) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export interface PostgresUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Returns the user that runs Postgres, which refuses to run as root: null if this process is not root, else an existing
+ * unprivileged user (initdb looks up its user, so an unused number does not work).
+ * @throws {Error} when the machine knows neither `postgres` nor `nobody`.
+ */
+export function pickPostgresUser(): PostgresUser | null {
+  if (process.getuid?.() !== 0) return null;
+  for (const name of ["postgres", "nobody"]) {
+    try {
+      const id = (flag: string) =>
+        Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
+      return { uid: id("-u"), gid: id("-g") };
+    } catch {
+      // No such user: try the next.
+    }
+  }
+  throw new Error(
+    "Postgres cannot run as root, and this machine has neither a user postgres nor a user nobody; create one, or run Longwatch as another user",
+  );
+}
+
+/** Returns whether the user can enter every folder on the path to `folder`. */
+function canReach(user: PostgresUser, folder: string): boolean {
+  try {
+    execFileSync("test", ["-x", folder], { uid: user.uid, gid: user.gid, cwd: "/", stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes a file that only its owner may read, this user by default. A full disk leaves no empty or incomplete file for a later start. */
+export function writeWhole(file: string, content: string, owner: PostgresUser | null = null): void {
+  const fresh = `${file}.new`;
+  try {
+    writeFileSync(fresh, content, { mode: 0o600 });
+    if (owner !== null) chownSync(fresh, owner.uid, owner.gid);
+    renameSync(fresh, file);
+  } catch (thrown) {
+    rmSync(fresh, { force: true });
+    throw thrown;
   }
 }

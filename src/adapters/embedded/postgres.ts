@@ -1,3 +1,4 @@
+/** Starts and stops the embedded Postgres. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -6,15 +7,11 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
-import { isAlive } from "#lib/alive.ts";
-import { isFullDisk } from "#lib/full-disk.ts";
+import { isFullDisk, saysFullDisk } from "#lib/disk.ts";
+import { isAlive } from "#lib/process.ts";
 import { findPostgresHome } from "./binaries.ts";
-import { fullDiskOf, requireSpace } from "./disk-space-needed.ts";
-import { placeCluster } from "./place-cluster.ts";
-import { EmbeddedPostgresError } from "./postgres-error.ts";
-import { type PostgresUser, pickPostgresUser } from "./postgres-user.ts";
-import { createServerLog, type ServerLog } from "./server-log.ts";
-import { writeWhole } from "./write-whole.ts";
+import { type PostgresUser, pickPostgresUser, placeCluster, writeWhole } from "./place-cluster.ts";
+import { EmbeddedPostgresError, fullDiskOf, requireSpace } from "./postgres-error.ts";
 
 const run = promisify(execFile);
 
@@ -272,4 +269,41 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   if (address === null || typeof address === "string") throw new Error("no port to listen on");
   return address.port;
+}
+
+const MAX_CHARS = 20_000;
+const MAX_LINES = 5;
+const MAX_LINE_CHARS = 300;
+/** Lines about the server itself. Errors of statements are left out, because they may contain addresses and other event data. */
+const IS_SERVERS =
+  /\s(?:FATAL|PANIC):|\sLOG: {2}(?:could not|.*terminated by signal|.*exited with exit code)/;
+/** Routine lines: every client that connects while the server starts or ends causes one. */
+const IS_ROUTINE = /FATAL: {2}(?:the database system is|terminating connection)/;
+
+interface ServerLog {
+  add(text: string): void;
+  /** Returns the last text that the server wrote. */
+  tail(): string;
+  /** Returns the last error lines of the server, oldest first, at most five. */
+  errors(): string[];
+}
+
+/** Keeps the end of what a Postgres server writes to stderr. */
+export function createServerLog(): ServerLog {
+  let text = "";
+  return {
+    add(more) {
+      text = (text + more).slice(-MAX_CHARS);
+    },
+    tail: () => text.slice(-2_000),
+    errors() {
+      const lines = text.split("\n").filter((line) => isWorthKeeping(line));
+      return [...new Set(lines)].slice(-MAX_LINES).map((line) => line.slice(0, MAX_LINE_CHARS));
+    },
+  };
+}
+
+function isWorthKeeping(line: string): boolean {
+  if (IS_ROUTINE.test(line)) return false;
+  return IS_SERVERS.test(line) || (saysFullDisk(line) && /\s(?:ERROR|LOG|WARNING):/.test(line));
 }

@@ -1,6 +1,11 @@
+/** Starts the embedded Postgres again when it ends, and records each outage. */
+
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
-import { isFullDisk, saysFullDisk } from "#lib/full-disk.ts";
+import { isFullDisk, saysFullDisk } from "#lib/disk.ts";
 import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
@@ -19,7 +24,7 @@ export interface PostgresOutage extends ServerEnd {
   readonly isDiskFull: boolean;
 }
 
-export interface SuperviseOptions extends EmbeddedPostgresOptions {
+interface SuperviseOptions extends EmbeddedPostgresOptions {
   readonly clock: Clock;
   /** Called when the server has ended, and after every restart that failed. */
   readonly onDown: (outage: PostgresOutage) => void;
@@ -111,4 +116,63 @@ function explain(thrown: unknown, known: ServerEnd): ServerEnd & { readonly isDi
   const lines = failed === undefined || failed.lines.length === 0 ? known.lines : failed.lines;
   const message = thrown instanceof Error && failed !== thrown ? thrown.message : "it does not start";
   return { reason: failed === undefined ? message : known.reason, lines, isDiskFull: isFullDisk(thrown) };
+}
+
+const BYTES = 4_096;
+
+const Outage = z.object({
+  sinceMs: z.number(),
+  /** Null while the server is down. */
+  untilMs: z.number().nullable(),
+  failedRestarts: z.number(),
+  reason: z.string(),
+  lines: z.array(z.string()).readonly(),
+  isDiskFull: z.boolean(),
+});
+/** The last time that the embedded Postgres ended by itself, as the other commands on this machine read it. */
+export type RecordedOutage = z.infer<typeof Outage>;
+
+function fileIn(dataDir: string): string {
+  return path.join(dataDir, "postgres-outage.json");
+}
+
+/**
+ * Creates the empty file in which outages are recorded. Returns a function that writes an outage into it. The file has
+ * its full size from the start and is overwritten in place, so that a full disk does not prevent a write.
+ */
+export function openOutageFile(dataDir: string): (outage: PostgresOutage, untilMs: number | null) => void {
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(fileIn(dataDir), " ".repeat(BYTES), { mode: 0o600 });
+  return (outage, untilMs) => write(dataDir, { ...outage, untilMs });
+}
+
+function write(dataDir: string, outage: RecordedOutage): void {
+  // If not all lines fit, the oldest lines are left out.
+  const reason = outage.reason.slice(0, 500);
+  for (let first = 0; first <= outage.lines.length; first++) {
+    const text = JSON.stringify({ ...outage, reason, lines: outage.lines.slice(first) });
+    const bytes = Buffer.alloc(BYTES, " ");
+    if (Buffer.byteLength(text) > BYTES) continue;
+    bytes.write(text);
+    overwrite(fileIn(dataDir), bytes);
+    return;
+  }
+}
+
+function overwrite(file: string, bytes: Buffer): void {
+  const descriptor = openSync(file, "r+");
+  try {
+    writeSync(descriptor, bytes, 0, bytes.length, 0);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Returns the last outage since the service was started, or null. */
+export function readOutageFile(dataDir: string): RecordedOutage | null {
+  try {
+    return Outage.parse(JSON.parse(readFileSync(fileIn(dataDir), "utf8")));
+  } catch {
+    return null;
+  }
 }

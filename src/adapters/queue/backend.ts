@@ -1,11 +1,26 @@
-import type { JobsOptions, Processor, WorkerOptions } from "bullmq";
-import { createRedisBackend, Queue, Worker, withBackend } from "bullmq";
+/** The store of the queue: Redis, or Postgres through a guard. */
+
+import { createHash } from "node:crypto";
+import type { EventEmitter } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type BackendFactory,
+  createRedisBackend,
+  type IQueueBackend,
+  type JobsOptions,
+  PostgresConnection,
+  type PostgresConnectionOptions,
+  PostgresQueueBackend,
+  type Processor,
+  Queue,
+  Worker,
+  type WorkerOptions,
+  withBackend,
+} from "bullmq";
 import type { Secret } from "#lib/secret.ts";
-import { findStoreMistake } from "./find-store-mistake.ts";
-import { createGuardedPostgres } from "./guarded-postgres.ts";
+import { withSession } from "#lib/sql-session.ts";
 import type { Part } from "./lasting.ts";
-import { type RedisAddress, toRedisConnection } from "./redis-connection.ts";
-import { slowRefusals } from "./slow-refusals.ts";
+import { findStoreMistake, type RedisAddress, toRedisConnection } from "./redis.ts";
 
 export interface QueuedJob {
   readonly name: string;
@@ -30,7 +45,7 @@ export interface QueueBackend {
   findMistake(): Promise<string | null>;
 }
 
-export interface QueueBackendOptions {
+interface QueueBackendOptions {
   readonly redis: RedisAddress | null;
   readonly databaseUrl: Secret;
   /** Braces keep all keys of one queue in one Redis Cluster slot. */
@@ -106,4 +121,94 @@ function postgresBackend(url: Secret): QueueBackend {
       new postgres.Worker(name, processor, { drainDelay: POSTGRES_WAIT_SECONDS, ...worker, connection }),
     findMistake: async () => null,
   };
+}
+
+const ignore = () => undefined;
+
+/**
+ * Keeps an error listener on a connection even if all listeners are removed, because an error without a listener ends
+ * the process.
+ */
+function keepListener(client: EventEmitter): void {
+  const removeAll = client.removeAllListeners.bind(client);
+  client.on("error", ignore);
+  client.removeAllListeners = (event) => {
+    removeAll(event);
+    return client.on("error", ignore);
+  };
+}
+
+/** Replaces the settings that BullMQ sends at the start of a connection, which poolers refuse. */
+function setSessions(connection: PostgresConnection): void {
+  const pool = connection.pool as unknown as { Client: Parameters<typeof withSession>[0] };
+  pool.Client = withSession(pool.Client, {
+    search_path: connection.schema,
+    // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.
+    synchronous_commit: "off",
+  });
+  // This is the connection that listens.
+  Object.assign(connection, { pgModule: { Client: pool.Client } });
+}
+
+/** Names BullMQ's few statements, so that the server parses each once per session. */
+function prepare(pool: PostgresConnection["pool"]): void {
+  const query = pool.query.bind(pool);
+  const names = new Map<string, string>();
+  const nameOf = (text: string) => {
+    const name = names.get(text) ?? createHash("sha256").update(text).digest("hex").slice(0, 32);
+    names.set(text, name);
+    return name;
+  };
+  pool.query = (text: unknown, values?: unknown[]) =>
+    typeof text === "string"
+      ? query({ name: nameOf(text), text, values: values ?? [] } as never)
+      : query(text as never, values);
+}
+
+/**
+ * BullMQ's Postgres backend, except that a connection which dies while it is in use or being closed fails that call
+ * and does not end the process. The waiting caller still gets the error.
+ */
+const createGuardedPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (
+  name,
+  options,
+  { withBlockingConnection = false } = {},
+) => {
+  const connection = new PostgresConnection(options.connection);
+  setSessions(connection);
+  connection.pool.on("connect", (client) => client.on("error", ignore));
+  prepare(connection.pool);
+  const getListenClient = connection.getListenClient.bind(connection);
+  const guarded = new WeakSet<object>();
+  connection.getListenClient = async () => {
+    const client = await getListenClient();
+    if (!guarded.has(client)) keepListener(client as unknown as EventEmitter);
+    guarded.add(client);
+    return client;
+  };
+  return new PostgresQueueBackend(connection, name, options, true, withBlockingConnection ? name : undefined);
+};
+
+const PAUSE_MS = 1_000;
+
+/**
+ * Returns the backend with delayed errors. BullMQ waits after a lost connection, but retries at once, ten thousand
+ * times a second, if the store answers with an error (no right, no memory, no disk, read-only), and logs each. So
+ * such an error is passed on after a delay.
+ */
+function slowRefusals<B extends IQueueBackend>(backend: B): B {
+  const moveToActive = backend.moveToActive.bind(backend);
+  const waitForJob = backend.waitForJob.bind(backend);
+  backend.moveToActive = (...given) => late(moveToActive(...given));
+  backend.waitForJob = (...given) => late(waitForJob(...given));
+  return backend;
+}
+
+async function late<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (thrown) {
+    await delay(PAUSE_MS);
+    throw thrown;
+  }
 }

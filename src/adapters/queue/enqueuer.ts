@@ -1,11 +1,12 @@
+/** Adds jobs to the queues, several in one round trip. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { toError } from "#lib/errors.ts";
-import { within } from "#lib/within.ts";
+import { within } from "#lib/waiting.ts";
 import type { AnyJob } from "./define-job.ts";
 import type { JobQueue } from "./job-queue.ts";
 
-export interface EnqueuerOptions {
+interface EnqueuerOptions {
   readonly jobQueue: JobQueue;
   /** The jobs that this process may run itself. */
   readonly jobs: readonly AnyJob[];
@@ -72,5 +73,28 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
       stopping.abort(new Error("the service is stopping"));
       await within(Promise.all(running.values()), graceMs);
     },
+  };
+}
+
+/**
+ * Returns a function that collects the items of one turn of the event loop and passes them to `run` at once. Every
+ * caller gets the outcome of its batch. The items of the next turn are another batch, which does not wait for this
+ * one.
+ */
+export function createBatch<Item, Result>(
+  run: (items: Item[]) => Promise<Result>,
+): (item: Item) => Promise<Result> {
+  let waiting: { items: Item[]; outcome: Promise<Result> } | null = null;
+  return (item) => {
+    if (waiting === null) {
+      const items: Item[] = [];
+      const outcome = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+        waiting = null;
+        return run(items);
+      });
+      waiting = { items, outcome };
+    }
+    waiting.items.push(item);
+    return waiting.outcome;
   };
 }

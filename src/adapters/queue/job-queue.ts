@@ -1,12 +1,13 @@
+/** The queue of one kind of jobs: its worker, its attempts and their dispositions. */
+
+import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { type Clock, systemClock } from "#lib/clock.ts";
-import { toError } from "#lib/errors.ts";
-import { within } from "#lib/within.ts";
+import { type Disposition, isFailedQuery, messageOf, toError } from "#lib/errors.ts";
+import { within } from "#lib/waiting.ts";
 import type { QueueBackend, QueuedJob } from "./backend.ts";
-import { createBatch } from "./batch.ts";
 import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
+import { createBatch } from "./enqueuer.ts";
 import { type Lasting, openLasting, type Part } from "./lasting.ts";
-import { runAttempt } from "./run-attempt.ts";
-import { createWorkerWatch } from "./watch-worker.ts";
 
 /** Payloads name rows by ids. A larger payload holds content, which dashboards must not show. */
 const MAX_PAYLOAD_BYTES = 1_000;
@@ -206,5 +207,84 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
       every(STORE_CHECK_MS, "store", checkStore);
     },
     close: (graceMs) => (closing ??= close(graceMs)),
+  };
+}
+
+const DEFAULT_WAIT_MS = 60_000;
+
+/**
+ * Runs one attempt under the job's own deadline, and converts this service's errors to the queue's. A rejected
+ * payload gives up, because the same bytes would be rejected again.
+ */
+async function runAttempt(
+  definition: AnyJob,
+  job: Job,
+  token: string | undefined,
+  stopping: AbortSignal,
+): Promise<void> {
+  const payload = definition.payload.safeParse(job.data);
+  if (!payload.success)
+    throw new UnrecoverableError(`payload of ${definition.name}: ${payload.error.message}`);
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(definition.timeoutMs)]);
+  try {
+    await definition.run(payload.data, signal);
+  } catch (thrown) {
+    const error = toError(thrown);
+    const disposition = readDisposition(error);
+    switch (disposition) {
+      case undefined:
+      case "retry":
+        // The queue keeps message and stack, which no erasure reaches.
+        throw isFailedQuery(error) ? new Error(messageOf(error)) : error;
+      case "give-up":
+        throw Object.assign(new UnrecoverableError(messageOf(error)), { cause: error });
+      case "wait":
+        // A wait is no failure and uses up none of the attempts.
+        await job.moveToDelayed(Date.now() + readWaitMs(error), token);
+        throw new DelayedError();
+    }
+  }
+}
+
+/** Reads the disposition by field, not by class, because the errors of the database layer are no ServiceErrors. */
+export function readDisposition(error: unknown): Disposition | undefined {
+  const found =
+    typeof error === "object" && error !== null && "disposition" in error ? error.disposition : null;
+  return found === "retry" || found === "give-up" || found === "wait" ? found : undefined;
+}
+
+function readWaitMs(error: Error): number {
+  return "waitMs" in error && typeof error.waitMs === "number" ? error.waitMs : DEFAULT_WAIT_MS;
+}
+
+interface WorkerState {
+  /** Jobs this process has begun since it started. */
+  readonly begun: number;
+  readonly running: number;
+}
+
+/**
+ * Returns a check that detects a worker that has stopped claiming: in two consecutive checks it had capacity, jobs
+ * waited, and it began none in between. Such workers have occurred in several releases of the queue's library, mostly
+ * after a reconnect.
+ */
+export function createWorkerWatch(options: {
+  readonly read: () => WorkerState;
+  readonly countWaiting: () => Promise<number>;
+  readonly onStopped: () => void;
+}): () => Promise<void> {
+  let idleSince: number | null = null;
+  return async () => {
+    const before = options.read();
+    if (before.running > 0 || (await options.countWaiting()) === 0) {
+      idleSince = null;
+      return;
+    }
+    const { begun, running } = options.read();
+    if (running > 0 || begun !== before.begun) idleSince = null;
+    else if (idleSince === begun) {
+      idleSince = null;
+      options.onStopped();
+    } else idleSince = begun;
   };
 }

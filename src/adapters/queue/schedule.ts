@@ -1,7 +1,8 @@
+/** Enqueues each job at its ticks, spread over the first seconds of their interval. */
 import { createTask } from "node-cron";
 import { readPauses } from "#lib/cron.ts";
 import { toError } from "#lib/errors.ts";
-import { within } from "#lib/within.ts";
+import { within } from "#lib/waiting.ts";
 
 const WATCHDOG_MS = 5_000;
 /** The watchdog is late by more than this after the clock was set, the machine slept or the event loop was blocked. */
@@ -21,12 +22,12 @@ export interface ScheduleEntry {
   run(at: number, nextAt: number): Promise<void>;
 }
 
-export interface ScheduleOptions {
+interface ScheduleOptions {
   readonly entries: readonly ScheduleEntry[];
   readonly onError: (name: string, error: Error) => void;
 }
 
-export interface Schedule {
+interface Schedule {
   /** Runs every entry at once, then whenever its expression says. */
   start(): void;
   /** Waits for running ticks, but not longer than the grace. */
@@ -106,4 +107,27 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
     end: (): void => void task.destroy(),
     idle: (): Promise<unknown> => running ?? Promise.resolve(),
   };
+}
+
+/** Number of jobs of one tick that are enqueued together. */
+const TOGETHER = 8;
+
+/**
+ * Returns the delay of the job with this index, in whole seconds. The jobs of many zones are spread over the time until the
+ * tick's next run, so that the last zone does not wait for the calls of all others.
+ */
+export function staggerTicks(index: number, count: number, untilNextMs: number): number {
+  const groups = Math.ceil(count / TOGETHER);
+  const group = Math.floor(index / TOGETHER);
+  return Math.floor((group * untilNextMs) / groups / 1_000) * 1_000;
+}
+
+/**
+ * Returns the items of this turn, of which each may take only so many. Over the turns, which are numbered from 1, every item
+ * comes equally often.
+ */
+export function takeTurn<Item>(items: readonly Item[], most: number, turn: number): readonly Item[] {
+  if (items.length <= most) return items;
+  const first = ((turn - 1) * most) % items.length;
+  return [...items.slice(first), ...items.slice(0, first)].slice(0, most);
 }

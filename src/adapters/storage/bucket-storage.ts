@@ -2,29 +2,23 @@ import { createHash, randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { Readable } from "node:stream";
-import { formatBytes } from "#lib/disk-space.ts";
-import { toError } from "#lib/errors.ts";
-import { type FileHash, hashContent, hashFile } from "#lib/hash-file.ts";
-import { messageOf } from "#lib/message-of.ts";
-import { publishFile } from "#lib/publish-file.ts";
-import { readBody } from "#lib/read-body.ts";
-import { removeOld } from "#lib/remove-old.ts";
-import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
+import { formatBytes } from "#lib/disk.ts";
+import { messageOf, toError } from "#lib/errors.ts";
+import { type FileHash, hashContent, hashFile, publishFile, removeOld, UNTOUCHED_MS } from "#lib/files.ts";
+import { readBody } from "#lib/http.ts";
 import { DAY_MS } from "#lib/units.ts";
 import {
   type ArchiveStorage,
   type ListedFile,
   type NamedFile,
   SPILL_FOLDER,
+  StorageError,
   TEMPORARY_FOLDER,
   YOUNG_FILE_MS,
 } from "#model/archive-storage.ts";
 import { ARCHIVE_KINDS } from "#model/kinds.ts";
-import { StorageError } from "#model/storage-error.ts";
 import type { Bucket } from "./bucket.ts";
-import { describeDifference } from "./describe-difference.ts";
-import { createFolderStorage } from "./folder-storage.ts";
-import { writeHashed } from "./write-hashed.ts";
+import { createFolderStorage, describeDifference, writeHashed } from "./folder-storage.ts";
 
 const MAX_TEXT_BYTES = 8 * 1_024 * 1_024;
 const MISSING = "is missing";

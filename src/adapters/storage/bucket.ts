@@ -1,17 +1,14 @@
+/** A small client for the S3 API of a bucket. */
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { AwsV4Signer } from "aws4fetch";
 import { Agent, type Dispatcher, request } from "undici";
-import { toError } from "#lib/errors.ts";
-import type { FileHash } from "#lib/hash-file.ts";
-import { messageOf } from "#lib/message-of.ts";
-import { readBody } from "#lib/read-body.ts";
+import { messageOf, toError } from "#lib/errors.ts";
+import type { FileHash } from "#lib/files.ts";
+import { readBody } from "#lib/http.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { ListedFile } from "#model/archive-storage.ts";
-import { StorageError } from "#model/storage-error.ts";
-import { describeBucket } from "./describe-bucket.ts";
-import { readListPage } from "./read-list-page.ts";
+import { type ListedFile, StorageError } from "#model/archive-storage.ts";
 
 /** The longest wait for a connection, for the head of an answer, and for its next bytes. */
 const SILENCE_MS = 30_000;
@@ -20,7 +17,7 @@ const FIRST_PAUSE_MS = 200;
 /** A page of a list has 1,000 names. */
 const MAX_TEXT_BYTES = 8 * 1_024 * 1_024;
 
-export interface BucketSettings {
+interface BucketSettings {
   /** An http or https URL; the bucket's name follows in the path. */
   readonly endpoint: string;
   readonly region: string;
@@ -218,4 +215,33 @@ export function openBucket(settings: BucketSettings): Bucket {
     if (text.includes("<Code>NoSuchBucket</Code>"))
       throw new StorageError(explainRefusal({ method: "GET", path: "", accepts: [] }, 404, text));
   }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
+
+/** Reads one page of a list of objects (ListObjects). Paths are whole keys. */
+function readListPage(xml: string): {
+  readonly files: readonly ListedFile[];
+  readonly isLast: boolean;
+} {
+  const isEncoded = read(xml, "EncodingType") === "url";
+  const files = Array.from(xml.matchAll(/<Contents>(.*?)<\/Contents>/gs), ([, entry = ""]) => {
+    const key = read(entry, "Key") ?? "";
+    return {
+      path: isEncoded ? decodeURIComponent(key.replaceAll("+", " ")) : key,
+      bytes: Number(read(entry, "Size")),
+      modifiedAt: Date.parse(read(entry, "LastModified") ?? ""),
+    };
+  });
+  return { files, isLast: read(xml, "IsTruncated") !== "true" };
+}
+
+function read(xml: string, name: string): string | null {
+  const [, text] = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml) ?? [];
+  return text?.replaceAll(/&(lt|gt|amp|quot|apos);/g, (_, entity: string) => ENTITIES[entity] ?? "") ?? null;
+}
+
+/** Returns the address of a bucket's prefix. */
+export function describeBucket({ name, prefix }: { readonly name: string; readonly prefix: string }): string {
+  return `s3://${[name, prefix].filter(Boolean).join("/")}`;
 }

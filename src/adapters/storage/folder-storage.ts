@@ -1,12 +1,14 @@
-import { createReadStream, existsSync } from "node:fs";
-import { lstat, readdir, readFile, rm } from "node:fs/promises";
+/** Archive files in a folder, and the hash that is counted while a file is written. */
+
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
+import { lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
-import { type FileHash, hashFile } from "#lib/hash-file.ts";
-import { publishFile, replaceFile } from "#lib/publish-file.ts";
+import { type Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { type FileHash, hashFile, publishFile, replaceFile } from "#lib/files.ts";
 import type { ArchiveStorage, ListedFile, NamedFile } from "#model/archive-storage.ts";
 import { ARCHIVE_KINDS } from "#model/kinds.ts";
-import { describeDifference } from "./describe-difference.ts";
-import { writeHashed } from "./write-hashed.ts";
 
 /** Keeps the archive in a folder on a disk. Files are read where they are. */
 export function createFolderStorage(folder: string): ArchiveStorage {
@@ -76,4 +78,26 @@ export function createFolderStorage(folder: string): ArchiveStorage {
 function nothing(thrown: NodeJS.ErrnoException): null {
   if (thrown.code === "ENOENT" || thrown.code === "ENOTDIR") return null;
   throw thrown;
+}
+
+/** Writes a new file that lasts, makes its folder, and returns hash and size of what was written. */
+export async function writeHashed(content: Readable, file: string): Promise<FileHash> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const meter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  await mkdir(path.dirname(file), { recursive: true });
+  await pipeline(content, meter, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }));
+  return { sha256: hash.digest("hex"), bytes };
+}
+
+/** Returns how a file differs from what was archived, or null. */
+export function describeDifference(expected: FileHash, { sha256, bytes }: FileHash): string | null {
+  if (bytes !== expected.bytes) return `has ${bytes} bytes instead of ${expected.bytes}`;
+  return sha256 === expected.sha256 ? null : `has another SHA-256: ${sha256}`;
 }

@@ -12,7 +12,7 @@ import {
   WEEKDAYS,
 } from "#model/kinds.ts";
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
-import { isAddressPattern } from "#model/source-traits.ts";
+import { isAddressPattern } from "#model/subject.ts";
 import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { channelEntry } from "./channel-entry.ts";
 import { duration } from "./duration.ts";

@@ -1,8 +1,8 @@
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
-import { closestName } from "#lib/closest-name.ts";
 import { toError } from "#lib/errors.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
+import { closestName } from "#lib/text.ts";
 import { type ActionStates, BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import { MAX_LINKS } from "#model/alert-message.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { closestName } from "#lib/closest-name.ts";
+import { closestName } from "#lib/text.ts";
 
 type Path = readonly PropertyKey[];
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import type { Zones } from "#model/zones.ts";
 import { type DestinationConfig, openSink } from "#stages/delivery/sinks/destination.ts";
 import { findSink } from "#stages/delivery/sinks/registry.ts";

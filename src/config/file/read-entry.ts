@@ -1,6 +1,6 @@
 import path from "node:path";
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { readCertificates } from "../read-certificates.ts";
 import { findSecretFault, readSecretText } from "../secret-file.ts";
 import { type EntryField, type FieldsByKind, fileReference, variableReference } from "./entry-fields.ts";

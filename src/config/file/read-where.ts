@@ -1,4 +1,4 @@
-import type { Filter } from "#model/filter.ts";
+import type { Filter } from "#model/fields.ts";
 import { refuseManyTests } from "#stages/archive/query/count-tests.ts";
 import { FILTER_RULE, parseFilter, toNativeFilter } from "#stages/archive/query/filter-text.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";

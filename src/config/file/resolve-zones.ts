@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { closestName } from "#lib/closest-name.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
+import { closestName } from "#lib/text.ts";
 import type { Zones } from "#model/zones.ts";
 import type { ConfigFile } from "./config-file-schema.ts";
 

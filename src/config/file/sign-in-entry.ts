@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { closestName } from "#lib/closest-name.ts";
-import { FEW_ADDRESSES } from "#model/few-addresses.ts";
+import { closestName } from "#lib/text.ts";
+import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import {

@@ -1,5 +1,5 @@
-import type { Dimension } from "#adapters/edge/contract/event-logs-search.ts";
-import type { Columns } from "../columns.ts";
+import type { Dimension } from "#adapters/edge/contract/event-logs.ts";
+import type { Columns } from "../zone-store.ts";
 import type { Search } from "./request.ts";
 
 interface Tally {

@@ -1,11 +1,14 @@
+/** The route of the day's list: its pages and their tokens. */
+
+import { z } from "zod";
 import { DAY_MS } from "#lib/units.ts";
-import { isServedDay, parseDay } from "../day.ts";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
-import { type ListPage, listPage } from "../list-page.ts";
 import { failureBlock, json, problem, type Reply } from "../reply.ts";
-import { type Place, readToken, writeToken } from "../tokens.ts";
-import { toListEntry, withOddity } from "../traffic/render-event.ts";
-import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
+import { compareDrafts, type Draft } from "../traffic/draft.ts";
+import { hashText } from "../traffic/random.ts";
+import { shareOf, toListEntry, withOddity } from "../traffic/render-event.ts";
+import type { ZoneStore } from "../zone-store.ts";
+import { findZone, successBlock, unknownZoneBlock } from "./bodies.ts";
 
 const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };
 const REMEMBERED_PASSES = 64;
@@ -107,4 +110,119 @@ export function listEventLogs(context: EmulatorContext, call: Call): Reply {
     startToken: writeToken(context.seed, { ...place, after: null, page: 0, issuedAt: 0, turn: 0 }),
     ...successBlock(context, "errorResponse"),
   });
+}
+
+interface ListPage {
+  readonly drafts: readonly Draft[];
+  readonly hasMore: boolean;
+}
+
+interface ListQuery {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly place: Place;
+  readonly pageSize: number;
+  /** Fault: this share of the events is left out, always the same events. */
+  readonly droppedShare: number;
+  readonly features: "all" | "waf";
+  readonly nowMs: number;
+}
+
+/** Yields rows of the day after a place, in the place's order. */
+function* rowsFrom(store: ZoneStore, query: ListQuery): Generator<number> {
+  const { place } = query;
+  const columns = store.columns();
+  const begin = columns.lowerBound(query.startMs);
+  const end = columns.lowerBound(query.endMs);
+  if (place.order === "oldest") {
+    for (let row = place.after === null ? begin : store.rowAfter(place.after); row < end; row++) yield row;
+    return;
+  }
+  let row = (place.after === null ? end : Math.min(end, store.rowAfter(place.after))) - 1;
+  if (place.after !== null && row >= begin && compareDrafts(store.draft(row), place.after) === 0) row--;
+  for (; row >= begin; row--) yield row;
+}
+
+/**
+ * Returns the next entries after a position. A position is an event, not a count. So an event that becomes visible
+ * late before the position is missed by this pass and shifts nothing.
+ */
+function listPage(store: ZoneStore, query: ListQuery): ListPage {
+  const columns = store.columns();
+  const drafts: Draft[] = [];
+  for (const row of rowsFrom(store, query)) {
+    if (columns.visibleAt(row) > query.nowMs) continue;
+    const draft = store.draft(row);
+    if (query.features === "waf" && draft.rule.feature !== "waf") continue;
+    if (query.droppedShare > 0 && shareOf(draft) < query.droppedShare) continue;
+    if (drafts.length === query.pageSize) return { drafts, hasMore: true };
+    drafts.push(draft);
+  }
+  return { drafts, hasMore: false };
+}
+
+const Position = z.strictObject({
+  at: z.number(),
+  id: z.tuple([z.number(), z.number(), z.number(), z.number()]),
+});
+
+/** The position of a listing: after which event, in which pass, on which page. */
+const Place = z.strictObject({
+  zone: z.int(),
+  day: z.string(),
+  order: z.enum(["oldest", "newest"]),
+  /** Null for the beginning of the day. */
+  after: Position.nullable(),
+  pass: z.int(),
+  page: z.int(),
+  issuedAt: z.number(),
+  /** Distinguishes the token of a repeated page from the first one. */
+  turn: z.int(),
+});
+type Place = z.infer<typeof Place>;
+
+/** Makes every token start with slashes, which reveals a client that does not encode it. */
+const SLASHES = Buffer.from([0xff, 0xff, 0xff]);
+
+function checkOf(seed: string, text: string): Buffer {
+  const check = Buffer.alloc(4);
+  check.writeUInt32BE(hashText(`${seed}/${text}`));
+  return check;
+}
+
+/**
+ * Returns a token that is opaque to clients: base64 with `/` in it and `=` at its end, of at least `leastBytes`. Valid for
+ * any emulator of the same seed.
+ */
+function writeToken(seed: string, place: Place, leastBytes = 0): string {
+  let text = JSON.stringify(place).padEnd((leastBytes * 3) / 4);
+  while ((SLASHES.length + 4 + text.length) % 3 === 0) text += " ";
+  return Buffer.concat([SLASHES, checkOf(seed, text), Buffer.from(text)]).toString("base64");
+}
+
+function readToken(seed: string, token: string): Place | undefined {
+  const bytes = Buffer.from(token, "base64");
+  if (bytes.toString("base64") !== token || bytes.length < 8) return undefined;
+  if (!bytes.subarray(0, 3).equals(SLASHES)) return undefined;
+  const text = bytes.subarray(7).toString();
+  if (!bytes.subarray(3, 7).equals(checkOf(seed, text))) return undefined;
+  return Place.parse(JSON.parse(text));
+}
+
+/** Number of served UTC days: today and the two before it. */
+const SERVED_DAYS = 3;
+
+/** Returns a UTC day of the list's path, `MM-dd-yyyy`; `undefined` when it is not a calendar day. */
+function parseDay(text: string): number | undefined {
+  const match = /^(\d{2})-(\d{2})-(\d{4})$/.exec(text);
+  if (match === null) return undefined;
+  const [, month, day, year] = match;
+  const startMs = Date.parse(`${year}-${month}-${day}T00:00:00.000Z`);
+  // Date.parse turns 31 February into a day of March.
+  return Number.isNaN(startMs) || new Date(startMs).getUTCDate() !== Number(day) ? undefined : startMs;
+}
+
+function isServedDay(startMs: number, nowMs: number): boolean {
+  const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  return startMs <= todayMs && startMs > todayMs - SERVED_DAYS * DAY_MS;
 }

@@ -1,7 +1,7 @@
-import type { Dimension } from "#adapters/edge/contract/event-logs-search.ts";
+/** Writes an event as each route of the platform shows it. */
+import type { Dimension } from "#adapters/edge/contract/event-logs.ts";
 import type { Fault } from "../faults.ts";
 import { type Draft, hexWord, logIdOf } from "./draft.ts";
-import { toOddEntry } from "./odd-entry.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";
 import { hashText } from "./random.ts";
 
@@ -118,4 +118,41 @@ export function withOddity(
 ): object {
   const odd = faults.find((fault) => fault.kind === "odd-entries" && shareOf(draft) < fault.share);
   return odd?.kind === "odd-entries" ? toOddEntry(entry, odd.shape) : entry;
+}
+
+/** Forms in which the platform may send an entry although its contract says otherwise. `unreadable` is no event in any form. */
+export const SHAPES = [
+  "unreadable",
+  "fraction",
+  "seconds",
+  "other-log",
+  "lower-headers",
+  "match-list",
+] as const;
+type Shape = (typeof SHAPES)[number];
+
+interface Entry {
+  readonly logId: string;
+  readonly timestamp: number;
+  readonly log: unknown;
+}
+
+/** Returns an entry of the list, or a row of the search, in another form. `other-log` swaps text and object. */
+function toOddEntry(entry: Entry, shape: Shape): object {
+  const { logId, timestamp, log } = entry;
+  if (shape === "unreadable") return { ...entry, logId: { "\u001b[31m<b>https://evil.example": logId } };
+  if (shape === "fraction") return { ...entry, timestamp: timestamp + 0.25 };
+  if (shape === "seconds") return { ...entry, timestamp: timestamp / 1_000 };
+  const isText = typeof log === "string";
+  const record = (isText ? JSON.parse(log) : log) as {
+    Headers: Record<string, unknown>[];
+    TriggerMatch: unknown;
+  };
+  const changed =
+    shape === "lower-headers"
+      ? { ...record, Headers: record.Headers.map(({ Name, Value }) => ({ name: Name, value: Value })) }
+      : shape === "match-list"
+        ? { ...record, TriggerMatch: [record.TriggerMatch] }
+        : record;
+  return { ...entry, log: isText === (shape === "other-log") ? changed : JSON.stringify(changed) };
 }

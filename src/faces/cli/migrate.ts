@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { migrate } from "#db/migrate.ts";
-import { refuseServer } from "#db/postgres/refuse-server.ts";
+import { refuseServer } from "#db/postgres/server.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import {
   listSettings,
@@ -9,10 +9,9 @@ import {
   requireEdge,
 } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
-import { toError, UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
-import { messageOf } from "#lib/message-of.ts";
+import { escapeText } from "#lib/text.ts";
 import { adoptServiceFile, parseConfigOfService } from "./config/config-of-service.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
 import { adoptRemote, listWords, putRemoteFirst } from "./operations/remote-commands.ts";

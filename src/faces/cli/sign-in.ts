@@ -3,7 +3,7 @@ import { readRuntimeFile } from "#app/runtime-file.ts";
 import { type Config, toOwnUrl } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { escapeText } from "#lib/text.ts";
 import { createSignInLink } from "#operations/create-sign-in-link.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";

@@ -6,7 +6,7 @@ import type {
 import type { RouteOptions } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { Problem } from "./problem-schema.ts";
 
 declare module "fastify" {

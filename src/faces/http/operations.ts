@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { known } from "#operations/fields.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";

@@ -1,5 +1,5 @@
 import { toError } from "#lib/errors.ts";
-import { within } from "#lib/within.ts";
+import { within } from "#lib/waiting.ts";
 import type { HealthState } from "#model/kinds.ts";
 
 export interface Health {

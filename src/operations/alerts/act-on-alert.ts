@@ -12,7 +12,7 @@ import { lockSpikesOf, markSpike } from "#db/alerting/marks.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { resolveMembers, storeResolved } from "#jobs/alerting/resolve-alert.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import {
   ACT_RESULTS,
   ALERT_STATES,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import { many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { ALERT_ACTS, type AlertAct, MARKS, SILENCE_SCOPES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { lineOf, RowId, RowNumber, Text } from "../fields.ts";
 import { type Changing, defineChange } from "../operation.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listEpisodes, listRisenRules } from "#db/alerting/alert-context.ts";
+import { listEpisodes, listRisenRules } from "#db/alerting/alert-reports.ts";
 import { readMark } from "#db/alerting/marks.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
 import { collectEvidence } from "#db/detection/spike-evidence.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
-import { showAge } from "#lib/ago.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showSecond, showTime } from "#lib/show-time.ts";
+import { showAge, showSecond, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";

@@ -1,11 +1,10 @@
 import { isNeedless } from "#db/service/last-errors.ts";
-import { many } from "#lib/format.ts";
-import { OWN_COMMAND } from "#lib/own-command.ts";
-import { toLine, toLines } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
+import { OWN_COMMAND } from "#lib/process.ts";
+import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
-import { MUTE_WORDS, sayUnsent } from "#model/mute-words.ts";
+import { MUTE_WORDS, sayUnsent } from "#model/words.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listReportedDays } from "#db/archive/archive-report.ts";
+import { listReportedDays } from "#db/archive/archived-days.ts";
 import { toDay } from "#model/horizon.ts";
 import { ARCHIVE_KINDS } from "#model/kinds.ts";
 import { IsoTime, Name, toIso, visibleZones } from "../fields.ts";

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { listNotUploaded } from "#db/archive/archive-files.ts";
-import { readZoneArchives, type ZoneArchive } from "#db/archive/archive-report.ts";
+import { readZoneArchives, type ZoneArchive } from "#db/archive/archived-days.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import { firstMovingDay, settledAt } from "#jobs/archive/archive-days.ts";
-import { formatBytes } from "#lib/disk-space.ts";
-import { formatWhole, many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatBytes } from "#lib/disk.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { IsoTime, Name, requireEveryZone, toIso } from "../fields.ts";

@@ -1,14 +1,13 @@
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
 import { findReplacement, listValidFiles } from "#db/archive/archive-files.ts";
+import { ArchiveDamagedError } from "#db/archive/bring-file.ts";
 import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
-import { toDay } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { type Span, toDay } from "#model/horizon.ts";
 import {
   describeProvisional,
   readStatement,

@@ -1,18 +1,17 @@
 import path from "node:path";
 import { listValidFiles, type ManifestRow, retireFiles } from "#db/archive/archive-files.ts";
 import { locateFile } from "#db/archive/bring-file.ts";
-import { lockArchiveDay } from "#db/archive/day-lock.ts";
-import type { ZoneDay } from "#db/archive/day-source.ts";
+import { lockArchiveDay, type ZoneDay } from "#db/archive/day-source.ts";
 import { isDayStored } from "#db/archive/hot-days.ts";
-import { insertEvents, readFileRecords, writeEventsCsv } from "#db/archive/restore-files.ts";
+import { insertEvents, readFileRecords, writeEventsCsv } from "#db/archive/read-files.ts";
 import type { Database } from "#db/client.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction, type Transaction } from "#db/postgres/transaction.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { inWorkFolder } from "#jobs/archive/work-folder.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { hashEventKey } from "#model/waf-event.ts";
 
 /** The steps of restoring a day, for tests that end the process at each of them. */
 export type RestoreStep = "locked" | "events copied" | "records copied" | "retired";

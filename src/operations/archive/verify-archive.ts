@@ -1,12 +1,10 @@
 import { listNamed, listValidFiles, type ManifestRow, markChecked } from "#db/archive/archive-files.ts";
-import { locateFile } from "#db/archive/bring-file.ts";
-import { noteDamage } from "#db/archive/damaged-files.ts";
-import { readDayEvidence, readHourCounts } from "#db/archive/day-evidence.ts";
-import { measureEventsFile, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
-import type { EventSum } from "#db/archive/row-sum.ts";
+import { locateFile, noteDamage } from "#db/archive/bring-file.ts";
+import { type EventSum, measureEventsFile, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
+import { readDayEvidence, readHourCounts } from "#db/archive/days-to-archive.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
-import { DuckdbError } from "#db/duckdb/duckdb-error.ts";
+import { DuckdbError } from "#db/duckdb/duckdb-messages.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";

@@ -2,10 +2,9 @@ import { hash } from "node:crypto";
 import type { Config } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { Database } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
-import { readLatestAct } from "#db/keys/audit-trail.ts";
-import { isObject } from "#lib/is-object.ts";
-import { whoRuns } from "#lib/who-runs.ts";
+import { readLatestAct, writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { isObject } from "#lib/json.ts";
+import { whoRuns } from "#lib/process.ts";
 
 const ACTION = "config.changed";
 

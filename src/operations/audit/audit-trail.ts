@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listAudit } from "#db/keys/audit-trail.ts";
-import { showAge } from "#lib/ago.ts";
-import { shortenText } from "#lib/escape-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { showAge, showSecond } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { IsoTime, Name, pageOf, pageQuery, Time, toIso, toPage } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { checkOrder } from "../span.ts";

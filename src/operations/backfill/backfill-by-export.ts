@@ -1,4 +1,4 @@
-import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { readHashKey } from "#jobs/ingest/hash-key.ts";
 import { storeEntries } from "#jobs/ingest/store-entries.ts";
 import { readBy, readPage } from "#stages/ingest/read-page.ts";

@@ -1,6 +1,6 @@
 import type { Queryable } from "#db/client.ts";
 import { readCoverageHours } from "#db/coverage/coverage-report.ts";
-import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { advanceSearch } from "#db/coverage/horizons.ts";
 import { advanceBackfill } from "#db/ingest/backfills.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";

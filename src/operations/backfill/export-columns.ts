@@ -1,5 +1,5 @@
-import { DIMENSIONS, type EventRow } from "#adapters/edge/contract/event-logs-search.ts";
-import { shortenText } from "#lib/escape-text.ts";
+import { DIMENSIONS, type EventRow } from "#adapters/edge/contract/event-logs.ts";
+import { shortenText } from "#lib/text.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { BackfillError } from "./backfill-error.ts";

@@ -1,7 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
-import { firstListedDay } from "#model/horizon.ts";
+import { firstListedDay, type Span } from "#model/horizon.ts";
 import type { BackfillRoute } from "#model/kinds.ts";
-import type { Span } from "#model/span.ts";
 import { isBackfilled, type SearchedHour } from "#stages/coverage/plan-search.ts";
 
 /**

@@ -1,10 +1,9 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Queryable } from "#db/client.ts";
-import { readSearchedHours } from "#db/coverage/searched-hours.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
 import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
-import { horizonAt, startOfDay, startOfHour } from "#model/horizon.ts";
+import { horizonAt, type Span, startOfDay, startOfHour } from "#model/horizon.ts";
 import type { BackfillRoute } from "#model/kinds.ts";
-import type { Span } from "#model/span.ts";
 import { pickRoute } from "./pick-route.ts";
 
 export interface AskedBackfill extends Span {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readCoverageDays } from "#db/coverage/coverage-days.ts";
+import { readCoverageDays } from "#db/coverage/coverage-report.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { IsoTime, Name, toIso, visibleZones } from "../fields.ts";
 import { defineQuery } from "../operation.ts";

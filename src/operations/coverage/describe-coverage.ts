@@ -1,6 +1,5 @@
-import { formatDuration, formatWhole, many } from "#lib/format.ts";
-import { asCalled } from "#lib/own-command.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDuration, formatWhole, many, showTime } from "#lib/format.ts";
+import { asCalled } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import { shortenText } from "#lib/escape-text.ts";
-import { formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { nameZone } from "#model/zones.ts";
 import { type Gap as JoinedGap, joinGaps } from "#stages/coverage/join-gaps.ts";

@@ -1,13 +1,12 @@
 import { z } from "zod";
-import { listReportedDays } from "#db/archive/archive-report.ts";
+import { listReportedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { listRuns, MOST_UNFINISHED, readRun, requestRun } from "#db/service/requested-runs.ts";
 import { jobOfRun } from "#jobs/service/run-requested.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { startOfDay, toDay } from "#model/horizon.ts";
+import { findReachFaults, MAX_RUN_DAYS, startOfDay, toDay } from "#model/horizon.ts";
 import { RUN_KINDS } from "#model/kinds.ts";
-import { findReachFaults, MAX_RUN_DAYS } from "#model/run-span.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { Moment, maySee, notFound, RowId, toIso, visibleZones, ZoneId, ZoneNumber } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";

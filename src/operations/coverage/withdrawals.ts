@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { ServiceError } from "#lib/errors.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { lineOf, Moment, Name, notFound, visibleZones, ZoneNumber } from "../fields.ts";
 import { defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";

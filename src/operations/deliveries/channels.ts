@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import { shortenText } from "#lib/escape-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { showSecond } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { describeCircuit } from "#stages/delivery/circuit.ts";
 import { IsoTime, Name, notFound, requireEveryZone, Text, toIsoOrNull } from "../fields.ts";
 import { type Cell, defineChange, defineQuery } from "../operation.ts";

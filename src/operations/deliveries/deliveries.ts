@@ -6,9 +6,8 @@ import {
   readDeliveryZone,
   replayDeliveries,
 } from "#db/delivery/deliveries.ts";
-import { showAge } from "#lib/ago.ts";
-import { shortenText } from "#lib/escape-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { showAge, showSecond } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { DELIVERY_STATES, type DeliveryState } from "#model/kinds.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import * as fields from "../fields.ts";

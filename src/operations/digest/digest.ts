@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { digestLine, weekFigures } from "#model/weekly-digest.ts";
 import { describeWeek } from "#stages/alerting/message/describe-week.ts";

@@ -1,12 +1,11 @@
 import { countAlerts, countMarks, listFewAddresses, listSilentRules } from "#db/alerting/alert-week.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
-import { readCoverageDays } from "#db/coverage/coverage-days.ts";
-import { readChangedRules } from "#db/detection/changed-rules.ts";
+import { readCoverageDays } from "#db/coverage/coverage-report.ts";
 import { listExclusions } from "#db/detection/exclusions.ts";
+import { readChangedRules } from "#db/detection/rule-changes.ts";
 import { listApiKeys } from "#db/keys/api-keys.ts";
 import { readOldestRows } from "#db/privacy/retention.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfHour, toDay } from "#model/horizon.ts";
 import type { AttentionKind } from "#model/kinds.ts";

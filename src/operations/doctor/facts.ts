@@ -1,6 +1,6 @@
-import type { Suspicion } from "#db/coverage/zone-suspicions.ts";
-import type { StoredBytes } from "#db/service/daily-growth.ts";
+import type { Suspicion } from "#db/coverage/platform-health.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
+import type { StoredBytes } from "#db/service/service-status.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
 

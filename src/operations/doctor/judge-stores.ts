@@ -1,5 +1,5 @@
-import { POOLER_RULE, UTF8_RULE } from "#db/postgres/refuse-server.ts";
-import { formatBytes } from "#lib/disk-space.ts";
+import { POOLER_RULE, UTF8_RULE } from "#db/postgres/server.ts";
+import { formatBytes } from "#lib/disk.ts";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
 import { describeSizes } from "../service/storage.ts";
 import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";

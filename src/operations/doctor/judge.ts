@@ -1,5 +1,4 @@
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";

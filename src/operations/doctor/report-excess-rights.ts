@@ -1,7 +1,7 @@
 import type { Config } from "#config/config.ts";
 import { trustsAnyServer } from "#config/read-database-url.ts";
 import type { Database } from "#db/client.ts";
-import { type RoleRights, readRoleRights } from "#db/service/role-rights.ts";
+import { type RoleRights, readRoleRights } from "#db/service/server-facts.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { countOnPath, listExclusions } from "#db/detection/exclusions.ts";
-import { formatWhole } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { IsoTime, pageOf, Text, toIso, toIsoOrNull, visibleZones, ZoneId } from "../fields.ts";

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { copyOpenRows } from "#db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import type { ExclusionClause } from "#model/exclusion.ts";
-import { toDay } from "#model/horizon.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { copyOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { ExclusionClause } from "#model/advice.ts";
+import { type Span, toDay } from "#model/horizon.ts";
 import { holdsIdiom, type RequestDetails, readRequest } from "#model/request-facts.ts";
-import type { Span } from "#model/span.ts";
 import {
   type Counted,
   REPLAYED_COLUMNS,

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { formatWhole, many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { EXCLUSION_REACHES, EXCLUSION_TOOLS } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";

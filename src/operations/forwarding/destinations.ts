@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { listCursors } from "#db/delivery/forwarding/forward-report.ts";
-import type { Filter } from "#model/filter.ts";
+import type { Filter } from "#model/fields.ts";
 import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import { maySeeZone } from "../caller.ts";
 import type { Asked, Changing } from "../operation.ts";

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type ForwardedHour, listForwardedHours } from "#db/delivery/forwarding/forward-report.ts";
-import { formatWhole } from "#lib/format.ts";
-import { showSecond, showTime } from "#lib/show-time.ts";
+import { formatWhole, showSecond, showTime } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { ARRIVALS, type Arrival, HOUR_STATES } from "#model/kinds.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";

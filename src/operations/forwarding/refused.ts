@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { listRefusals } from "#db/delivery/forwarding/forward-report.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { showSecond } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { IsoTime, Name, pageOf, pageQuery, Text, toIso, toPage, visibleZones, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { requireZone } from "../require-zone.ts";

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { type DestinationHealth, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { readArrivals, type ZoneArrival } from "#db/delivery/forwarding/forward-report.ts";
-import { shortenText } from "#lib/escape-text.ts";
-import { formatWhole } from "#lib/format.ts";
-import { showSecond, showTime } from "#lib/show-time.ts";
+import { formatWhole, showSecond, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { DESTINATION_STATES, type DestinationState, EVENT_FORMATS, FORWARD_KINDS } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";

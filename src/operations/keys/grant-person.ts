@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isEmailClaim, type SignIn } from "#config/file/sign-in-entry.ts";
-import { isObject } from "#lib/is-object.ts";
-import { isBlank, toLine } from "#lib/plain-text.ts";
+import { isObject } from "#lib/json.ts";
+import { isBlank, toLine } from "#lib/text.ts";
 import { ROLES } from "#model/kinds.ts";
 import { type Caller, PERSON_PREFIX } from "../caller.ts";
 import { scopesOf } from "../roles.ts";

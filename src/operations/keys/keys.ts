@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { findApiKeyIds, listApiKeys } from "#db/keys/api-keys.ts";
-import { ago } from "#lib/ago.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { ago, showTime } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { ROLES } from "#model/kinds.ts";
 import { pageOf, pageQuery, toPage, ZoneNumber } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "#db/client.ts";
 import { insertFirstApiKey, keepApiKey } from "#db/keys/api-keys.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";

@@ -7,8 +7,7 @@ import { ARCHIVE_LEASE, type ArchiveStore } from "#jobs/archive/archive-store.ts
 import { claimStorage } from "#jobs/archive/claim-storage.ts";
 import { deleteRetired, REPLACED_STAYS_MS } from "#jobs/archive/clean-archive.ts";
 import type { Clock } from "#lib/clock.ts";
-import { toError } from "#lib/errors.ts";
-import { messageOf } from "#lib/message-of.ts";
+import { messageOf, toError } from "#lib/errors.ts";
 import { FORGET_EVERY_MS, YOUNG_FILE_MS } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import { holdPatiently } from "../backfill/hold-patiently.ts";

@@ -3,7 +3,7 @@ import { bringFile } from "#db/archive/bring-file.ts";
 import { isDayStored } from "#db/archive/hot-days.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
 import type { Database } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { countAddresses, eraseEvents, lockEventsOf, type ZonedEventKey } from "#db/privacy/erase-events.ts";
 import { rewriteQuarantine } from "#db/privacy/erase-quarantine.ts";

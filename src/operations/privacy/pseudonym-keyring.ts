@@ -5,7 +5,7 @@ import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { readKeyId, registerKeyId } from "#db/privacy/pseudonym-keys.ts";
 import { toError } from "#lib/errors.ts";
-import { ownCommand, startHint } from "#lib/own-command.ts";
+import { ownCommand, startHint } from "#lib/process.ts";
 import { createSecret } from "#lib/secret.ts";
 import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
 import { createPseudonymKey, type PseudonymKey } from "#stages/privacy/pseudonym-key.ts";

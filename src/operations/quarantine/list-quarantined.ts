@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listQuarantined, type QuarantinedRow, readQuarantined } from "#db/ingest/quarantine.ts";
-import { formatWhole } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { formatWhole, showSecond } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import {
   IsoTime,

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { readQuarantined } from "#db/ingest/quarantine.ts";
 import { mayRemoveEvents } from "#db/ingest/remove-events.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { retryQuarantined, whyNotYet } from "#jobs/ingest/retry-quarantined.ts";
 import { many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { actorOf } from "../caller.ts";
 import { maySee, notFound, RowNumber, Text, visibleZones, ZoneNumber } from "../fields.ts";
 import { type Changing, defineChange } from "../operation.ts";

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { formatDuration } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDuration, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { ROUTE_VERDICTS, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 import type { ExplainedQuietHours } from "#stages/alerting/explain-alert.ts";

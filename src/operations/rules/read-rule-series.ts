@@ -1,6 +1,5 @@
 import type { Queryable } from "#db/client.ts";
-import { readReplayCounts } from "#db/detection/replay-counts.ts";
-import { readTrend, type TrendQuery } from "#db/detection/trends.ts";
+import { readReplayCounts, readTrend, type TrendQuery } from "#db/detection/trends.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { bucketStarts } from "#stages/detection/bucket.ts";
 import type { Sensitivity } from "#stages/detection/detection-settings.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { compareRuleDays, listAdvice } from "#db/detection/rule-history.ts";
-import { formatWhole } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { IsoTime, Name, RuleId, Text, toIso, toIsoOrNull, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";

@@ -1,12 +1,10 @@
 import { z } from "zod";
-import { readRuleSparklines } from "#db/detection/activity.ts";
-import { type RuleRow, readRules } from "#db/detection/rules.ts";
-import { formatRounded, formatWhole } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { type RuleRow, readRuleSparklines, readRules } from "#db/detection/rules.ts";
+import { formatRounded, formatWhole, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { keyOf } from "#model/fingerprint.ts";
 import { type BucketWidth, RULE_SORTS } from "#model/kinds.ts";
-import { keyOf } from "#model/series-key.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import {

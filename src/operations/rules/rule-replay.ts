@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { escapeText } from "#lib/escape-text.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";

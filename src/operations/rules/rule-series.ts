@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { readMinutesFrom } from "#db/detection/replay-counts.ts";
 import { listSpikeSpans } from "#db/detection/rule-history.ts";
-import { formatRounded } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { readMinutesFrom } from "#db/detection/trends.ts";
+import { formatRounded, showTime } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { MARKS, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";

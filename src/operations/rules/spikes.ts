@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { readSpike, listSpikes as readSpikes } from "#db/detection/feed-spikes.ts";
+import { readSpike, listSpikes as readSpikes } from "#db/detection/spike-evidence.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
-import { formatNumber, formatShare } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatNumber, formatShare, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";

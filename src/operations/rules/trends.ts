@@ -1,8 +1,6 @@
 import { z } from "zod";
-import { readMinutesFrom } from "#db/detection/replay-counts.ts";
-import { readTrend } from "#db/detection/trends.ts";
-import { formatWhole } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { readMinutesFrom, readTrend } from "#db/detection/trends.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
 import { startOfHour } from "#model/horizon.ts";
 import { HOUR_STATUSES, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
 import { coverageOf } from "#stages/coverage/mark-coverage.ts";

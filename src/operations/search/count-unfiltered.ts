@@ -1,8 +1,8 @@
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { countEvents } from "#db/search/count-open-events.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import type { Span } from "#model/span.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { countEvents } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { Span } from "#model/horizon.ts";
 import { countDays } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
 

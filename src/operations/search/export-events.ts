@@ -1,10 +1,10 @@
 import { createReadStream } from "node:fs";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { type ArchivedDay, readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { copyOpenRows } from "#db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import type { EventKey } from "#model/event-key.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { copyOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import {
   columnsOf,

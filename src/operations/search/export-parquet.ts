@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { copyOpenRows } from "#db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { copyOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { PARQUET_COLUMNS, exportParquet as toStatements } from "#stages/archive/sql/export-parquet.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";

@@ -1,10 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
-import type { SearchSource } from "#model/kinds.ts";
-import { DIMENSIONS } from "#model/kinds.ts";
-import { columnOf } from "#model/search-columns.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { columnOf } from "#model/fields.ts";
+import { DIMENSIONS, type SearchSource } from "#model/kinds.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import { MAX_METHOD_EVENTS } from "#stages/archive/query/estimate-cost.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { passesTest } from "#stages/archive/query/text-test.ts";

@@ -1,12 +1,11 @@
 import { type ArchivedDay, type ArchiveFile, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { countEvents, countMatches, type OpenCount } from "#db/search/count-open-events.ts";
-import { readOpenRows } from "#db/search/read-open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { countEvents, countMatches, type OpenCount, readOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { Span } from "#model/horizon.ts";
 import type { SearchSource } from "#model/kinds.ts";
-import type { Span } from "#model/span.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import {
   countInSpan,

@@ -1,7 +1,7 @@
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { searchOnward } from "#db/search/search-onward.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { searchOnward } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { countUpTo } from "#stages/archive/sql/find-rows.ts";
 import { type FoundEvent, readArchivedRows } from "./find-rows.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasStoredEvents } from "#db/archive/archive-zones.ts";
+import { hasStoredEvents } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";

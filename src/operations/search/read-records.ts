@@ -1,9 +1,8 @@
 import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
 import { readBlockRecords } from "#jobs/archive/read-block-records.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { EventKey } from "#model/event-key.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
+import { type EventKey, hashEventKey } from "#model/waf-event.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import {
   fetchRecords,

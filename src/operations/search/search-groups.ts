@@ -1,7 +1,7 @@
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { runCancellable } from "#db/postgres/cancellable.ts";
-import { copyOpenRows } from "#db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { copyOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import type { SearchSource } from "#model/kinds.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";

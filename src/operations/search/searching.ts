@@ -1,5 +1,4 @@
-import { countStoredEvents } from "#db/archive/archive-zones.ts";
-import { countArchived } from "#db/archive/archived-days.ts";
+import { countArchived, countStoredEvents } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
 import { estimateCost, readsPageOnly } from "#stages/archive/query/estimate-cost.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { readReplicas } from "#db/service/replicas.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { readReplicas } from "#db/service/leases.ts";
+import { showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { LAST_RESULTS } from "#model/kinds.ts";
 import { IsoTime, Name, requireEveryZone, toIsoOrNull } from "../fields.ts";
 import { listTicks } from "../list-ticks.ts";

@@ -1,14 +1,13 @@
 import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
-import { readActivity, readRuleSparklines } from "#db/detection/activity.ts";
 import { readNewestAdvice } from "#db/detection/rule-history.ts";
-import { type RuleRow, readRules } from "#db/detection/rules.ts";
+import { type RuleRow, readActivity, readRuleSparklines, readRules } from "#db/detection/rules.ts";
 import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { keyOf } from "#model/fingerprint.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { ATTENTION_KINDS, type BucketWidth, UNRESOLVED_STATES } from "#model/kinds.ts";
-import { keyOf } from "#model/series-key.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";

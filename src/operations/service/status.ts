@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { readZoneArchives } from "#db/archive/archive-report.ts";
+import { readZoneArchives } from "#db/archive/archived-days.ts";
 import { listRemaining } from "#db/privacy/erasures.ts";
-import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
-import { readReplicas } from "#db/service/replicas.ts";
+import { readReplicas } from "#db/service/leases.ts";
+import { type OpenWork, readOpenWork } from "#db/service/service-status.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";

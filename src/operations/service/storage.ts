@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { Queryable } from "#db/client.ts";
 import type { RemainingFile } from "#db/privacy/erasures.ts";
-import { readDayBytes, readStoredBytes, type StoredBytes } from "#db/service/daily-growth.ts";
-import { formatBytes } from "#lib/disk-space.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { readDayBytes, readStoredBytes, type StoredBytes } from "#db/service/service-status.ts";
+import { formatBytes } from "#lib/disk.ts";
+import { many, showTime } from "#lib/format.ts";
 import type { ServiceView } from "../service-view.ts";
 
 const bytes = z.number();

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { readAlert } from "#db/alerting/alert-reports.ts";
-import { many } from "#lib/format.ts";
-import { asCalled } from "#lib/own-command.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
+import { asCalled } from "#lib/process.ts";
 import { SILENCE_SCOPES } from "#model/kinds.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
 import { IsoTime, lineOf, maySee, notFound, RowNumber, Text } from "../fields.ts";

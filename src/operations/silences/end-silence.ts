@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { expireSilence, extendSilence as moveEnd } from "#db/alerting/silences.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showTime } from "#lib/format.ts";
 import { SILENCE_ENDINGS } from "#model/kinds.ts";
 import { notFound, RowId } from "../fields.ts";
 import { defineChange } from "../operation.ts";

@@ -2,9 +2,9 @@ import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import { insertSilence, pageSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import {
   LASTING_SILENCE_STATES,
   type SilenceScope,

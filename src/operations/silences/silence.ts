@@ -3,7 +3,7 @@ import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import { readSilence, type SilenceRow } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import {
   SEVERITIES,
   SILENCE_STATES,
@@ -11,7 +11,7 @@ import {
   SUBJECT_KINDS,
   UNRESOLVED_STATES,
 } from "#model/kinds.ts";
-import { isAddressPattern } from "#model/source-traits.ts";
+import { isAddressPattern } from "#model/subject.ts";
 import { Matchers, type SilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { summariseAlert } from "../alerts/summarise-alert.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { pageSilences } from "#db/alerting/silences.ts";
-import { showAge } from "#lib/ago.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showAge, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { ASKED_SILENCE_STATES, LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";

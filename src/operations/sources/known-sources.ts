@@ -7,11 +7,11 @@ import {
   lockKnownSources,
   toKnownSource,
 } from "#db/detection/known-sources.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
-import { isAddressPattern } from "#model/source-traits.ts";
+import { isAddressPattern } from "#model/subject.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { type Caller, maySeeZone } from "../caller.ts";
 import { IsoTime, lineOf, notFound, pageOf, RowId, Text, Time, toIsoOrNull, ZoneNumber } from "../fields.ts";

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { readMark } from "#db/alerting/marks.ts";
-import { formatRounded, formatShare, many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { formatRounded, formatShare, many, showSecond } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
-import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { findAlert } from "../alerts/alert.ts";

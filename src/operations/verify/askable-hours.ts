@@ -1,7 +1,6 @@
-import { showTime } from "#lib/show-time.ts";
+import { showTime } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { horizonAt } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { horizonAt, type Span } from "#model/horizon.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 /**

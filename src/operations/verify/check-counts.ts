@@ -1,8 +1,7 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { readStoredCells, readWithdrawnCells } from "#db/coverage/reconcile.ts";
 import { readRuleCounts } from "#jobs/coverage/read-rule-counts.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import { findAskable } from "./askable-hours.ts";

@@ -1,6 +1,6 @@
 import { compareDays } from "#db/detection/rule-metrics.ts";
-import { shortenText } from "#lib/escape-text.ts";
 import { formatWhole, many } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import type { Check, Checked } from "./check.ts";
 
 const SHOWN = 40;

@@ -1,4 +1,4 @@
-import { countHours } from "#db/coverage/verify.ts";
+import { countHours } from "#db/coverage/hour-contents.ts";
 import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";

@@ -1,10 +1,14 @@
-import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { COMPARED, type ComparedField, readStoredValues, type StoredValues } from "#db/coverage/verify.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import {
+  COMPARED,
+  type ComparedField,
+  readStoredValues,
+  type StoredValues,
+} from "#db/coverage/hour-contents.ts";
+import { many, showTime } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { isFullAddress } from "#stages/privacy/pseudonym.ts";

@@ -1,10 +1,10 @@
-import { readListedEvents } from "#db/coverage/verify.ts";
+import { readListedEvents } from "#db/coverage/hour-contents.ts";
 import { readLogIdHashes } from "#db/ingest/raw-blocks.ts";
 import { listDays } from "#db/privacy/retention.ts";
 import { many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
+import { hashEventKey, unpackLogIdHashes } from "#model/waf-event.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 

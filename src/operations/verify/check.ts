@@ -1,5 +1,5 @@
 import type { Queryable } from "#db/client.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 
 /** Two numbers that should be the same. */
 export interface Difference {

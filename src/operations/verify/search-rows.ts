@@ -1,6 +1,6 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
-import type { Span } from "#model/span.ts";
+import { searchPages } from "#adapters/edge/search-event-logs.ts";
+import type { Span } from "#model/horizon.ts";
 import { splitSpan } from "#stages/coverage/split-span.ts";
 
 const PAGE_SIZE = 500;

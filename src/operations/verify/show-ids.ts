@@ -1,4 +1,4 @@
-import { shortenText } from "#lib/escape-text.ts";
+import { shortenText } from "#lib/text.ts";
 
 const SHOWN = 3;
 const MAX_ID_CHARS = 60;

@@ -2,8 +2,7 @@ import { readColdEnd } from "#db/archive/hot-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { startOfHour } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { type Span, startOfHour } from "#model/horizon.ts";
 
 /** `archived`: the span ends before `coldEnd`, and these days are only in the archive. `empty`: nothing of it is stored. */
 export type WidenedSpan =

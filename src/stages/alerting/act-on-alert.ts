@@ -1,4 +1,4 @@
-import { cutText } from "#lib/plain-text.ts";
+import { cutText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { gravestSeverity, notifiedChannels } from "./alert-history.ts";

@@ -1,6 +1,6 @@
 import { isEnding, type MuteKind, NOTICED, REASONS, type Severity } from "#model/kinds.ts";
-import { gravestOf } from "#model/severity.ts";
 import { type StoredVerdict, turns } from "#model/verdict.ts";
+import { gravestOf } from "#model/words.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** A verdict delays no reminder and no new attacker. */

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { attackerIdOf, isActive } from "#model/attacker.ts";
+import { attackerIdOf, isActive } from "#model/fingerprint.ts";
 import {
   type EvidenceDimension,
   type GradedBy,
@@ -9,9 +9,9 @@ import {
   type SpikeKind,
   type SpikeSeverity,
 } from "#model/kinds.ts";
-import { isRuleKind, lastingChanges, type RuleChange } from "#model/rule-change.ts";
-import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/source-traits.ts";
+import { isRuleKind, lastingChanges, type RuleChange } from "#model/rules.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
+import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/subject.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];

@@ -1,14 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
-import type { AdviceRow } from "#model/advice-row.ts";
-import { isSentByFew } from "#model/few-addresses.ts";
+import type { AdviceRow } from "#model/advice.ts";
+import { isSentByFew } from "#model/ip-address.ts";
 import type { LaterMessage } from "#model/later-message.ts";
-import { isLearning } from "#model/learning.ts";
-import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
-import { isSumRule } from "#model/rule-family.ts";
-import type { SourceTraits } from "#model/source-traits.ts";
-import type { Subject } from "#model/subject.ts";
+import { isLearning, isRuleKind, isSumRule, lastingChanges } from "#model/rules.ts";
+import type { SourceTraits, Subject } from "#model/subject.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";

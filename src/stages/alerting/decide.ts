@@ -1,9 +1,8 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
-import type { NotifyReason } from "#model/kinds.ts";
-import { isEnding } from "#model/kinds.ts";
-import { isGraver } from "#model/severity.ts";
+import { isEnding, type NotifyReason } from "#model/kinds.ts";
 import { isSureAttack, type StoredVerdict, turns } from "#model/verdict.ts";
+import { isGraver } from "#model/words.ts";
 import {
   countNotifications,
   countReopenings,

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { changeIntervalMinutes } from "#model/join-interval.ts";
-import { isChangeKind } from "#model/rule-change.ts";
+import { isChangeKind } from "#model/rules.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { isCalm, isSettled } from "./alert-spike.ts";
 import type { Assessment } from "./assess.ts";

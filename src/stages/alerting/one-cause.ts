@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import { isSumRule } from "#model/rule-family.ts";
+import { isSumRule } from "#model/rules.ts";
 import { notifiedChannels } from "./alert-history.ts";
 import { type AlertRecord, holdsAlert } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";

@@ -1,5 +1,5 @@
 import type { Severity } from "#model/kinds.ts";
-import { isGraver } from "#model/severity.ts";
+import { isGraver } from "#model/words.ts";
 import { type ZoneFacts, zoneFactsOf } from "#model/zones.ts";
 import { gravestNotified, notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { AlertSubject } from "#model/fingerprint.ts";
 import { SEVERITIES, type Severity } from "#model/kinds.ts";
-import { matchesSources, type SourceTraits } from "#model/source-traits.ts";
-import { matchesRule } from "#model/subject.ts";
+import { matchesRule, matchesSources, type SourceTraits } from "#model/subject.ts";
 
 /**
  * Alerts that a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`

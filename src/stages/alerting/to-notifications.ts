@@ -1,5 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { notificationKeyOf } from "#model/fingerprint.ts";
 import { ENDINGS, type NotifyReason } from "#model/kinds.ts";
 import type { AlertRecord, Recipients } from "./alert-record.ts";
 

@@ -1,6 +1,6 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { AlertSubject } from "#model/fingerprint.ts";
-import { type SourceTraits, sharedValues } from "#model/source-traits.ts";
+import { type SourceTraits, sharedValues } from "#model/subject.ts";
 import { parseDetails } from "./alert-details.ts";
 import { gravestSeverity } from "./alert-history.ts";
 import { type StoredAlert, toAlertRecord } from "./alert-record.ts";

@@ -1,8 +1,8 @@
-import { MANY_ADDRESSES } from "#model/few-addresses.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import type { Severity } from "#model/kinds.ts";
-import { isChangeKind } from "#model/rule-change.ts";
-import { gravestOf, isGraver } from "#model/severity.ts";
+import { isChangeKind } from "#model/rules.ts";
 import { countRequests, isSureAttack, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { gravestOf, isGraver } from "#model/words.ts";
 import { DEFAULT_Z } from "#stages/detection/policy.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { DEFAULT_EFFECTS, type VerdictEffects } from "./routing/routing.ts";

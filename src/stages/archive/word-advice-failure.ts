@@ -1,4 +1,4 @@
-import { MODEL_FAILED, NO_RECOMMENDATION } from "#model/advice-row.ts";
+import { MODEL_FAILED, NO_RECOMMENDATION } from "#model/advice.ts";
 
 export interface AdviceFailure {
   readonly status: number;

@@ -1,5 +1,5 @@
-import { EventGroup } from "#adapters/edge/contract/event-logs-search.ts";
-import { cleanText, MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
+import { EventGroup } from "#adapters/edge/contract/event-logs.ts";
+import { cleanText, MAX_DIMENSION_CHARS } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { CountsUnreadableError } from "./counts-unreadable-error.ts";
 import type { CountedSpan } from "./plan-comparison.ts";

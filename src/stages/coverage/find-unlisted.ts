@@ -1,4 +1,4 @@
-import type { LookUnlisted } from "#model/look.ts";
+import type { LookUnlisted } from "#model/covered-hour.ts";
 import { joinIdDigests, NO_IDS } from "./id-digest.ts";
 
 /** Above this number of features their combinations are not tried. */

@@ -1,6 +1,12 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour, HourContents } from "#model/covered-hour.ts";
-import { agreedFor, isSameLacks, type Look, type LookLacks } from "#model/look.ts";
+import {
+  agreedFor,
+  type CoveredHour,
+  type HourContents,
+  isSameLacks,
+  type Look,
+  type LookLacks,
+} from "#model/covered-hour.ts";
 import { joinIdDigests, NO_IDS } from "./id-digest.ts";
 
 /** Looks that lack the same events must agree for this long, if the list shows the events or they are few. */

@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import type { CoveredHour } from "#model/covered-hour.ts";
-import { isSameLacks, type Look, type SeenHour } from "#model/look.ts";
+import { type CoveredHour, isSameLacks, type Look, type SeenHour } from "#model/covered-hour.ts";
 import type { CellCounts, ComparedHour } from "./compare-counts.ts";
 
 const MAX_RULES = 200;

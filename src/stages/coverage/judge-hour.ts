@@ -1,8 +1,7 @@
 import { formatDuration, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour, HourContents } from "#model/covered-hour.ts";
+import type { CoveredHour, HourContents, Look } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, KEPT_MS, startOfDay, toDay } from "#model/horizon.ts";
-import type { Look } from "#model/look.ts";
 import {
   AGREE_LONG_MS,
   findLacking,

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
-import type { ProvenDay } from "#model/proven-day.ts";
+import type { ProvenDay } from "#model/zones.ts";
 
 /** The platform's and the stored count of one rule on one UTC day. */
 export interface DayOfRule {

@@ -1,7 +1,6 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import { agreedFor, type CoveredHour, type Look } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt } from "#model/horizon.ts";
-import { agreedFor, type Look } from "#model/look.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
 import type { SearchSpan } from "./plan-search.ts";
 

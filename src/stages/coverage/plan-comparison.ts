@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import { type ComparedHour, isMissing } from "./compare-counts.ts";
 import { settledAt } from "./hour-proof.ts";
 import { isSearchedAndSettled } from "./plan-closing-search.ts";

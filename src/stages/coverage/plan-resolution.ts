@@ -1,4 +1,4 @@
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 
 /** Events this close together share one search. */
 const GAP_MS = 60_000;

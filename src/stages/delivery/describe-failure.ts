@@ -1,5 +1,5 @@
 import { type Disposition, ServiceError, toError } from "#lib/errors.ts";
-import { cutText, toLine } from "#lib/plain-text.ts";
+import { cutText, toLine } from "#lib/text.ts";
 
 export interface Failure {
   readonly code: string;

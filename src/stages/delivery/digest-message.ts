@@ -1,8 +1,8 @@
-import { cutText } from "#lib/plain-text.ts";
+import { cutText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { digest } from "#model/fingerprint.ts";
-import { NO_EVENTS } from "#model/no-events.ts";
-import { isGraver } from "#model/severity.ts";
+import { NO_EVENTS } from "#model/weekly-digest.ts";
+import { isGraver } from "#model/words.ts";
 import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
 import { describeMembers, nameMember } from "./message/describe-digest.ts";
 

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { fetch, type RequestInit } from "undici";
-import { readBody } from "#lib/read-body.ts";
+import { readBody } from "#lib/http.ts";
 import { createGuardedDispatcher } from "./guarded-dispatcher.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 

@@ -1,10 +1,8 @@
 import type { Dispatcher } from "undici";
 import type { Clock } from "#lib/clock.ts";
-import { startDeadline } from "#lib/deadline.ts";
-import { readBody } from "#lib/read-body.ts";
-import { parseRetryAfter } from "#lib/retry-after.ts";
+import { adviseTls, parseRetryAfter, readBody } from "#lib/http.ts";
 import type { Secret } from "#lib/secret.ts";
-import { adviseTls } from "#lib/tls-failure-error.ts";
+import { startDeadline } from "#lib/waiting.ts";
 import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";

@@ -1,5 +1,5 @@
 import { WINDOWS } from "#model/kinds.ts";
-import { isGraver } from "#model/severity.ts";
+import { isGraver } from "#model/words.ts";
 import {
   type Episode,
   type Followed,

@@ -1,4 +1,4 @@
-import { isNoVisitor } from "#model/sender-address.ts";
+import { isNoVisitor } from "#model/ip-address.ts";
 import { toSourceAddress } from "./sources/source-event.ts";
 
 /** Share of a rule's events that its main senders send together. */

@@ -1,4 +1,4 @@
-import { MANY_ADDRESSES } from "#model/few-addresses.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import type { GradedBy, SpikeSeverity } from "#model/kinds.ts";
 import { gradeSeverity } from "./episode.ts";
 

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import type { RuleChange } from "#model/rule-change.ts";
+import type { RuleChange } from "#model/rules.ts";
 
 /** Changes of one spike. A zone has a few hundred rules; more are reported by the next spike. */
 const MOST_CHANGES = 500;

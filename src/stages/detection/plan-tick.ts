@@ -1,5 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { keyOf, type SeriesKey } from "#model/series-key.ts";
+import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
 import { type ConfirmedAttack, toAttackHours } from "./backtest/attack-hours.ts";
 import type { SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds/thresholds.ts";

@@ -1,4 +1,4 @@
-import type { RisingZone } from "#model/rising-zone.ts";
+import type { RisingZone } from "#model/zones.ts";
 
 /** The newest minutes of a rising zone are searched again when they are older than this. */
 export const RISING_FRESH_MS = 5_000;

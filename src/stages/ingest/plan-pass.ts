@@ -1,8 +1,7 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import { agreedFor, type CoveredHour } from "#model/covered-hour.ts";
 import { listedUntil } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
-import { agreedFor } from "#model/look.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "#stages/coverage/hour-proof.ts";
 
 /** A day gets one more full pass this long after its end, for entries that appeared late. */

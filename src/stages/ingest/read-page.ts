@@ -1,14 +1,11 @@
 import { hash } from "node:crypto";
 import type { z } from "zod";
-import { MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
-import { sliceEntries } from "#lib/slice-entries.ts";
+import { isObject, parseJson, sliceEntries } from "#lib/json.ts";
+import { MAX_DIMENSION_CHARS } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { EventKey } from "#model/event-key.ts";
 import type { EventRoute } from "#model/kinds.ts";
 import { readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
-import type { EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
+import type { EventKey, EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 export interface PageSource {

@@ -1,5 +1,5 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { EventKey } from "#model/event-key.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import { digestIds, joinIdDigests, NO_IDS } from "#stages/coverage/id-digest.ts";
 
 /** Events of one hour (epoch ms of its start) and the digest of their log ids. */

@@ -1,8 +1,7 @@
-import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
-import { LABELS } from "#adapters/edge/contract/event-log-list.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { LABELS } from "#adapters/edge/contract/event-logs.ts";
+import { readEventTime } from "#adapters/edge/contract/values.ts";
+import { isObject, parseJson } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
 import { findHeader, readText } from "#model/record-parts.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";

@@ -1,7 +1,6 @@
-import { EventLog } from "#adapters/edge/contract/event-log-list.ts";
-import type { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { EventLog, type EventRow } from "#adapters/edge/contract/event-logs.ts";
+import { parseJson } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 

@@ -1,5 +1,4 @@
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { isObject, parseJson } from "#lib/json.ts";
 
 /** Labels that the platform sets and that say nothing about a person. */
 const KEPT_LABELS = ["country", "ruleId", "severity", "ruleGroup", "status", "serverZone"];

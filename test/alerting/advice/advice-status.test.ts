@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { AdviceRow } from "#model/advice-row.ts";
+import type { AdviceRow } from "#model/advice.ts";
 import { adviceStatus } from "#stages/alerting/advice/advice-status.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);

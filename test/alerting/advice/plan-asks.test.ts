@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { AdviceRow } from "#model/advice-row.ts";
+import type { AdviceRow } from "#model/advice.ts";
 import type { Severity } from "#model/kinds.ts";
 import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
 

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { holdDays } from "#db/archive/day-lock.ts";
+import { holdDays } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";

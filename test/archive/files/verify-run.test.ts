@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
-import { readDamagedFiles } from "#db/archive/damaged-files.ts";
+import { readDamagedFiles } from "#db/archive/bring-file.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { openRuns } from "../../coverage/run-support.ts";
 import { ask } from "../../http/api/api-world.ts";

@@ -2,7 +2,7 @@ import path from "node:path";
 import { enterFiles, listValidFiles } from "#db/archive/archive-files.ts";
 import { readFile, sumEventsFile } from "#db/archive/day-files.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
-import { hashFile } from "#lib/hash-file.ts";
+import { hashFile } from "#lib/files.ts";
 import { archivePath, storedColumns } from "#model/archive-layout.ts";
 import {
   addSums,

@@ -5,9 +5,9 @@ import { compressors } from "hyparquet-compressors";
 import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { type WrittenDay, writeDay } from "#jobs/archive/write-day.ts";
-import { hashFile } from "#lib/hash-file.ts";
+import { hashFile } from "#lib/files.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import {
   type ArchiveWorld,
   DAY,

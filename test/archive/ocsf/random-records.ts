@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import type { ZonedEvent } from "#stages/archive/ocsf/to-ocsf.ts";
 import { HOSTILE } from "../query/draw.ts";
 

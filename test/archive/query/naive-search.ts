@@ -1,9 +1,8 @@
-import { createColumns } from "#emulator/columns.ts";
-import { createMatcher } from "#emulator/query/filter.ts";
 import { groupRows } from "#emulator/query/groups.ts";
 import type { Search } from "#emulator/query/request.ts";
-import { pageOfRows } from "#emulator/query/rows.ts";
+import { createMatcher, pageOfRows } from "#emulator/query/rows.ts";
 import type { Draft } from "#emulator/traffic/draft.ts";
+import { createColumns } from "#emulator/zone-store.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { isSameAddress, isWithin } from "./naive-network.ts";
 

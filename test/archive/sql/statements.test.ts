@@ -12,7 +12,7 @@ import {
   toFileColumnSql,
 } from "#model/archive-layout.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import { createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";

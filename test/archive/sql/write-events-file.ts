@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { ARCHIVE_FORMAT, EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 
 /** Writes events as an events file of the archive, of a version. */

@@ -1,5 +1,5 @@
 import { createDatabase, type Database } from "#db/client.ts";
-import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { WORK_SESSIONS } from "#db/postgres/server.ts";
 import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { createLog } from "#lib/log.ts";

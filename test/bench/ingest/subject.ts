@@ -7,8 +7,8 @@
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
-import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
+import { WORK_SESSIONS } from "#db/postgres/server.ts";
 import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";

@@ -3,8 +3,8 @@ import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { toListEntry } from "#emulator/traffic/render-event.ts";
 import { createTraffic } from "#emulator/traffic/traffic.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { hashEventKey } from "#model/waf-event.ts";
 
 const PER_PACK = 20_000;
 

@@ -1,10 +1,9 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
-import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import { type ArchiveReader, createArchiveReader, createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import type { Database } from "#db/client.ts";
-import { type Duckdb } from "#db/duckdb/duckdb.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { dropPartitionsBefore } from "#db/postgres/partitions.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS } from "#lib/units.ts";

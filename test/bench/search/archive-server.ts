@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { createDatabase } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import { createMetrics } from "#faces/http/metrics.ts";

@@ -1,6 +1,5 @@
-import { PATHS, PAYLOADS } from "#emulator/traffic/payloads.ts";
+import { createUrlBook, PATHS, PAYLOADS } from "#emulator/traffic/payloads.ts";
 import { createRandom, hashText, type Random } from "#emulator/traffic/random.ts";
-import { createUrlBook } from "#emulator/traffic/urls.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { type Actor, drawRule, skewed, type World } from "./world.ts";
 

@@ -1,4 +1,4 @@
-import type { Filter } from "#model/filter.ts";
+import type { Filter } from "#model/fields.ts";
 import type { Dimension } from "#model/kinds.ts";
 import type { Search } from "#stages/archive/query/search.ts";
 import type { Answer, AnsweredGroup, AnsweredRow } from "./answer.ts";

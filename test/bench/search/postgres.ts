@@ -6,7 +6,7 @@ import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { compareBuckets } from "#db/detection/compare-buckets.ts";
 import { migrate } from "#db/migrate.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 
 /** Durable as in production; nothing falls on one contestant or the other by chance. */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"];

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { listValidFiles } from "#db/archive/archive-files.ts";
-import { readZoneArchives } from "#db/archive/archive-report.ts";
+import { readZoneArchives } from "#db/archive/archived-days.ts";
 import type { DataSet } from "./data-set.ts";
 import { ASKED_ZONE } from "./day-events.ts";
 

@@ -1,6 +1,6 @@
-import { FEW_ADDRESSES } from "#model/few-addresses.ts";
+import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import type { Severity } from "#model/kinds.ts";
-import { gravestOf } from "#model/severity.ts";
+import { gravestOf } from "#model/words.ts";
 import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
 import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";

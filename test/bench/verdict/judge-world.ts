@@ -1,4 +1,4 @@
-import type { ExclusionClause } from "#model/exclusion.ts";
+import type { ExclusionClause } from "#model/advice.ts";
 import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
 import type { StoredVerdict } from "#model/verdict.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatDuration, formatNumber } from "#lib/format.ts";
-import { cutText, toLine, toLines } from "#lib/plain-text.ts";
+import { cutText, toLine, toLines } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";

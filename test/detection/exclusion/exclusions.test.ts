@@ -4,7 +4,7 @@ import { deleteExpired } from "#db/privacy/retention.ts";
 import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
-import type { ExclusionProposal } from "#model/exclusion.ts";
+import type { ExclusionProposal } from "#model/advice.ts";
 import { toDay } from "#model/horizon.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";

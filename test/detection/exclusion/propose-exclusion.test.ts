@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exclusionProposal } from "#model/exclusion.ts";
+import { exclusionProposal } from "#model/advice.ts";
 import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
 import { proposeExclusion, refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
 import type { VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";

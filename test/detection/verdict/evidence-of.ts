@@ -1,5 +1,4 @@
-import { holdsIdiom, NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
-import { isToolAgent, isToolRule } from "#model/scan-tools.ts";
+import { holdsIdiom, isToolAgent, isToolRule, NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
 import type { NearbyRule, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 
 const OPENED = Date.UTC(2026, 10, 25, 12);

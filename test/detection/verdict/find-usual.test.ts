@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FirstUse } from "#model/usual-value.ts";
+import type { FirstUse } from "#model/stored-sources.ts";
 import { findUsual } from "#stages/detection/verdict/find-usual.ts";
 
 async function* inDays(...days: readonly FirstUse[][]) {

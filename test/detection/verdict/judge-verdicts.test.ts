@@ -7,10 +7,9 @@ import { createJudgeVerdictsJob, type JudgeVerdictsDeps } from "#jobs/detection/
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { VERDICT_LOOKS } from "#model/kinds.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import { createNewestRecords } from "#stages/archive/records/newest-records.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
+import { zoneUsual } from "#db/schema/sources.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { zoneUsual } from "#db/schema/zone-usual.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { createLearnUsualJob, type LearnUsualDeps } from "#jobs/detection/learn-usual.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";

@@ -1,7 +1,7 @@
 import { test as base } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import type { AttemptReport } from "#adapters/edge/transport/run-attempts.ts";
+import type { AttemptReport } from "#adapters/edge/transport/attempts.ts";
 import {
   createEdgeTransport,
   type EdgeTransport,

@@ -1,9 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
-import { alerts } from "#db/schema/alerts.ts";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { alerts, silences } from "#db/schema/alerts.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
-import { silences } from "#db/schema/silences.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
 import { insertSpike } from "../../alerting/insert-spike.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";

@@ -1,8 +1,7 @@
 import { promisify } from "node:util";
 import { beforeEach, expect, test, vi } from "vitest";
 import { readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
-import { alertTransitions } from "#db/schema/alert-transitions.ts";
-import { alerts } from "#db/schema/alerts.ts";
+import { alerts, alertTransitions } from "#db/schema/alerts.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 import { HOSTILE } from "./hostile.ts";
 import { openStream, sequencesOf } from "./open-stream.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
 import { readFeed } from "#db/alerting/feed-transitions.ts";
-import { auditEntries } from "#db/schema/audit-entries.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { toFeedEvent } from "#faces/http/feed/to-feed-event.ts";
 import { NOW } from "../../alerting/support.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import { beatReplica } from "#db/service/replicas.ts";
+import { beatReplica } from "#db/service/leases.ts";
 import { createAlertWorld } from "../../alerting/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "../start-archive.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { auditEntries } from "#db/schema/audit-entries.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { NOW } from "../../alerting/support.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 

@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
-import { requestedRuns } from "#db/schema/requested-runs.ts";
+import { requestedRuns } from "#db/schema/service.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 import type { OpenApi } from "./openapi-document.ts";

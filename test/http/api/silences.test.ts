@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { auditEntries } from "#db/schema/audit-entries.ts";
-import { silences } from "#db/schema/silences.ts";
+import { silences } from "#db/schema/alerts.ts";
+import { auditEntries } from "#db/schema/people.ts";
 import { NOW } from "../../alerting/support.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 

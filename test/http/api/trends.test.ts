@@ -1,8 +1,8 @@
 import { eq, gte } from "drizzle-orm";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { deleteExpired } from "#db/privacy/retention.ts";
-import { coverageWindows } from "#db/schema/coverage-windows.ts";
-import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
+import { ruleBuckets } from "#db/schema/rules.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";

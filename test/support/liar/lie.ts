@@ -1,4 +1,4 @@
-import type { DIMENSIONS } from "#adapters/edge/contract/event-logs-search.ts";
+import type { DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
 

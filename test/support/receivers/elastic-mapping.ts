@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 
 /** A field of a mapping, as far as the documented rules of dynamic mapping need it. */
 interface Field {

@@ -1,4 +1,4 @@
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { createMapping, type Template } from "./elastic-mapping.ts";
 import { type Answer, type Arrived, type Received, type Receiver, startReceiver } from "./receiver.ts";
 

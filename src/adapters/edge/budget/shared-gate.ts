@@ -1,6 +1,6 @@
+/** The request budget that all replicas share, and the line of requests that wait for it. */
 import { setTimeout as delay } from "node:timers/promises";
-import { type RequestGate, type RequestPriority, ZonePausedError } from "../transport/request-gate.ts";
-import { createWaitingLine } from "./waiting-line.ts";
+import { type RequestGate, type RequestPriority, ZonePausedError } from "../transport/call.ts";
 
 /** Unused tokens expire after this time, so that an idle replica neither saves up a burst nor ignores a pause. */
 const KEEP_MS = 500;
@@ -22,7 +22,7 @@ interface TakenTokens {
   readonly refusedZones: readonly { readonly zoneId: number; readonly waitMs: number }[];
 }
 
-export interface SharedGateDeps {
+interface SharedGateDeps {
   readonly ratePerSecond: number;
   /** Takes tokens from the bucket of all replicas. Rejects within a bounded time if the bucket does not answer. */
   readonly take: (atMost: number, priority: RequestPriority) => Promise<TakenTokens>;
@@ -42,7 +42,7 @@ export interface SharedGateDeps {
 }
 
 /** This replica's limiter over the shared request budget. */
-export interface SharedGate extends RequestGate {
+interface SharedGate extends RequestGate {
   /** Rejects all waiting callers. */
   close(): void;
 }
@@ -221,6 +221,61 @@ function createLocalBucket(ratePerSecond: number, startedAt: number) {
       const granted = Math.min(atMost, Math.floor(tokens));
       tokens -= granted;
       return { granted, waitMs: granted > 0 ? 0 : ((1 - tokens) / ratePerSecond) * 1_000 };
+    },
+  };
+}
+
+interface Waiter {
+  readonly pass: () => void;
+  readonly fail: (reason: unknown) => void;
+}
+
+/** After this wait a low caller counts as a normal one, so that polling cannot stop the proof. */
+const PATIENCE_MS = 30_000;
+
+/** Creates a queue in order of arrival. Normal callers precede low ones that have waited less than this. */
+export function createWaitingLine(patienceMs = PATIENCE_MS) {
+  const lines: Record<RequestPriority, Set<Waiter>> = { normal: new Set(), low: new Set() };
+
+  return {
+    count: (priority: RequestPriority) => lines[priority].size,
+    /** Returns the priority of the next caller; null if nobody waits. */
+    head(): RequestPriority | null {
+      if (lines.normal.size > 0) return "normal";
+      return lines.low.size > 0 ? "low" : null;
+    },
+    /** Resolves when the caller may go. Leaves the queue and rejects with the signal's reason if the signal aborts. */
+    join(priority: RequestPriority, signal: AbortSignal): Promise<void> {
+      return new Promise((resolve, reject) => {
+        const leave = () => {
+          clearTimeout(patience);
+          lines.low.delete(waiter);
+          lines.normal.delete(waiter);
+          signal.removeEventListener("abort", onAbort);
+        };
+        const waiter: Waiter = {
+          pass: () => [leave(), resolve()],
+          fail: (reason) => [leave(), reject(reason)],
+        };
+        const onAbort = () => waiter.fail(signal.reason);
+        const promote = () => {
+          lines.low.delete(waiter);
+          lines.normal.add(waiter);
+        };
+        const patience = priority === "low" ? setTimeout(promote, patienceMs).unref() : undefined;
+        signal.addEventListener("abort", onAbort, { once: true });
+        lines[priority].add(waiter);
+      });
+    },
+    /** Lets up to `count` callers go, and returns their number. */
+    pass(count: number): number {
+      const next = [...lines.normal, ...lines.low].slice(0, count);
+      for (const waiter of next) waiter.pass();
+      return next.length;
+    },
+    /** Rejects all waiting callers. */
+    dissolve(reason: Error): void {
+      for (const waiter of [...lines.normal, ...lines.low]) waiter.fail(reason);
     },
   };
 }

@@ -1,16 +1,15 @@
+/** The transport of all operations: connections, attempts and the priority of requests. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
 import { type Clock, systemClock } from "#lib/clock.ts";
-import { startDeadline } from "#lib/deadline.ts";
+import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
-import { checkConnection } from "../check-connection.ts";
-import type { EdgeCall } from "./edge-call.ts";
+import { startDeadline } from "#lib/waiting.ts";
+import { type AttemptReport, type AttemptSettings, runAttempts } from "./attempts.ts";
+import { type EdgeCall, openGate, type RequestGate } from "./call.ts";
+import { type CsvReply, guardStream, receiveCsv } from "./csv.ts";
 import { exchange } from "./exchange.ts";
-import { guardStream } from "./guard-stream.ts";
-import { type CsvReply, receiveCsv } from "./receive-csv.ts";
-import { type EdgeReply, receiveReply } from "./receive-reply.ts";
-import { openGate, type RequestGate } from "./request-gate.ts";
-import { type AttemptReport, type AttemptSettings, runAttempts } from "./run-attempts.ts";
+import { type EdgeReply, receiveReply } from "./reply.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -123,4 +122,22 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
       await pool.destroy();
     },
   };
+}
+
+/** Splits the base address into origin and path prefix. Throws a UsageError naming every mistake, never the key. */
+function checkConnection(baseUrl: string, accessKey: Secret): { origin: string; basePath: string } {
+  const mistakes: string[] = [];
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    mistakes.push(
+      `the platform's address ${JSON.stringify(baseUrl.replace(/\/\/[^/@]*@/, "//"))} must be an http or https URL`,
+    );
+  } else if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    mistakes.push(`the platform's address on ${url.host} must hold no user, password, query or fragment`);
+  }
+  if (!/^[\u0021-\u007e]+$/.test(accessKey.reveal())) {
+    mistakes.push("the access key must be printable ASCII without blanks, and not empty");
+  }
+  if (mistakes.length > 0 || url === null) throw new UsageError(mistakes);
+  return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, "") };
 }

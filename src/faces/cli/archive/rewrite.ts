@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { rewriteArchive } from "#operations/archive/rewrite-archive.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";

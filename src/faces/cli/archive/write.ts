@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { archiveDays } from "#jobs/archive/archive-days.ts";
-import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { readZone } from "../options/read-span.ts";

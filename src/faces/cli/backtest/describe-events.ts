@@ -1,6 +1,5 @@
-import { shortenText } from "#lib/escape-text.ts";
-import { formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { ENDINGS } from "#model/kinds.ts";
 import type { EventsReport } from "./replay-events.ts";

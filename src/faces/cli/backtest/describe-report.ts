@@ -1,6 +1,5 @@
-import { shortenText } from "#lib/escape-text.ts";
-import { formatDecimal, formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDecimal, formatWhole, many, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { FLOOR } from "#stages/detection/policy.ts";

@@ -1,5 +1,5 @@
 import { DAY_MS } from "#lib/units.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import type { LateMinutes } from "#stages/alerting/backtest/replay-alerts.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

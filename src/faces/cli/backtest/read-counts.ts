@@ -1,5 +1,5 @@
-import { escapeText } from "#lib/escape-text.ts";
 import { formatWhole } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { BackfillError } from "#operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
 

@@ -1,8 +1,6 @@
-import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
-import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { readEventTime } from "#adapters/edge/contract/values.ts";
+import { isObject, parseJson } from "#lib/json.ts";
+import { cleanText, escapeText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { readRequest } from "#model/request-facts.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";

@@ -1,4 +1,4 @@
-import { escapeText } from "#lib/escape-text.ts";
+import { escapeText } from "#lib/text.ts";
 import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { BackfillError } from "#operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";

@@ -1,4 +1,4 @@
-import { escapeText } from "#lib/escape-text.ts";
+import { escapeText } from "#lib/text.ts";
 import type { TakeRow } from "./read-counts.ts";
 
 /** Larger than every count, so that a minute and a count fit exactly into one number. */

@@ -1,4 +1,4 @@
-import type { ExclusionProposal } from "#model/exclusion.ts";
+import type { ExclusionProposal } from "#model/advice.ts";
 import type { EventsReport } from "./replay-events.ts";
 import { toCell, writeLines } from "./write-lines.ts";
 

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
-import { OWN_COMMAND } from "#lib/own-command.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { OWN_COMMAND } from "#lib/process.ts";
+import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { testChannel } from "#operations/test-channel.ts";
 import { sampleLinks } from "#stages/alerting/message/add-links.ts";

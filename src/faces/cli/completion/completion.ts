@@ -1,6 +1,6 @@
 import path from "node:path";
 import { Argument, type Command } from "commander";
-import { isInstalled } from "#lib/own-command.ts";
+import { isInstalled } from "#lib/process.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

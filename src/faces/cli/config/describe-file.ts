@@ -1,8 +1,8 @@
 import path from "node:path";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import type { Config } from "#config/config.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { asCalled } from "#lib/own-command.ts";
+import { asCalled } from "#lib/process.ts";
+import { escapeText } from "#lib/text.ts";
 
 type Found = Pick<Config, "file" | "dataDir">;
 

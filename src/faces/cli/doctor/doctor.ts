@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { many } from "#lib/format.ts";
-import { asCalled } from "#lib/own-command.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { asCalled } from "#lib/process.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
+import { toLine } from "#lib/text.ts";
 import type { Finding, FindingLevel } from "#operations/doctor/finding.ts";
 import { judge } from "#operations/doctor/judge.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";

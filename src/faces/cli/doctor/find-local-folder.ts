@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import type { ServerPlace } from "#db/service/server-place.ts";
-import { isAlive } from "#lib/alive.ts";
+import type { ServerPlace } from "#db/service/server-facts.ts";
+import { isAlive } from "#lib/process.ts";
 
 /**
  * Returns the data folder of a server that runs on this machine; null if the server runs elsewhere, or if the role may

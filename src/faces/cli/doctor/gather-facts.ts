@@ -1,30 +1,31 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
-import { readRedisInfo } from "#adapters/queue/read-redis-info.ts";
+import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
+import { readRedisInfo } from "#adapters/queue/redis.ts";
 import { openBucket } from "#adapters/storage/bucket.ts";
 import { openPeople } from "#app/open-people.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
-import { readClockOffset } from "#db/postgres/clock.ts";
-import { sharesSessions } from "#db/postgres/refuse-server.ts";
-import { readDayBytes, readStoredBytes } from "#db/service/daily-growth.ts";
-import { readReplicas } from "#db/service/replicas.ts";
-import { readRoleRights } from "#db/service/role-rights.ts";
-import { readServerFacts } from "#db/service/server-facts.ts";
-import { readServerPlace, type ServerPlace } from "#db/service/server-place.ts";
+import { readClockOffset, sharesSessions } from "#db/postgres/server.ts";
+import { readReplicas } from "#db/service/leases.ts";
+import {
+  readRoleRights,
+  readServerFacts,
+  readServerPlace,
+  type ServerPlace,
+} from "#db/service/server-facts.ts";
+import { readDayBytes, readStoredBytes } from "#db/service/service-status.ts";
 import { systemClock } from "#lib/clock.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
-import { toError, UsageError } from "#lib/errors.ts";
-import { messageOf } from "#lib/message-of.ts";
-import { OWN_COMMAND } from "#lib/own-command.ts";
-import { listLoose } from "#lib/private-folder.ts";
+import { readDiskSpace } from "#lib/disk.ts";
+import { messageOf, toError, UsageError } from "#lib/errors.ts";
+import { listLoose } from "#lib/files.ts";
+import { OWN_COMMAND } from "#lib/process.ts";
 import type {
   ChannelFacts,
   DiskFacts,

@@ -1,4 +1,4 @@
-import { apiKeyPages } from "#adapters/edge/account/api-key-pages.ts";
+import { apiKeyPages } from "#adapters/edge/account.ts";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { type Config, requireEdge } from "#config/config.ts";

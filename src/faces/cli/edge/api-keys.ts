@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { apiKeyPages } from "#adapters/edge/account/api-key-pages.ts";
-import { ApiKeyListQuery } from "#adapters/edge/contract/api-key-list.ts";
+import { apiKeyPages } from "#adapters/edge/account.ts";
+import { ApiKeyListQuery } from "#adapters/edge/contract/account.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ApplicationUpdateRequest } from "#adapters/edge/contract/application.ts";
+import { ApplicationUpdateRequest } from "#adapters/edge/contract/containers.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { readBodyFile } from "./read-body-file.ts";
 import { writeJson } from "./write-json.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ContainerTemplateRequest } from "#adapters/edge/contract/container-template.ts";
+import { ContainerTemplateRequest } from "#adapters/edge/contract/containers.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import type { FlagReader } from "./flag-reader.ts";
 import { readBodyFile } from "./read-body-file.ts";

@@ -3,9 +3,9 @@ import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { toError, UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import type { Secret } from "#lib/secret.ts";
+import { escapeText } from "#lib/text.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
 import { findRemedy } from "../start/describe-platform-failure.ts";
 import { addHelp } from "../terminal/shape-help.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
+import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs.ts";
 import type { StreamLimits } from "#adapters/edge/transport/transport.ts";
 import { readCsv } from "#operations/backfill/read-csv.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
-import type { ListEventLogsParams } from "#adapters/edge/list-event-logs.ts";
+import { eventLogPages, type ListEventLogsParams } from "#adapters/edge/list-event-logs.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import type { EdgeIo } from "./edge-io.ts";
 import { untilStalled } from "./until-stalled.ts";

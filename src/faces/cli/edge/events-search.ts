@@ -1,8 +1,7 @@
 import type { Command } from "commander";
-import { EventLogsSearchRequest } from "#adapters/edge/contract/event-logs-search.ts";
+import { EventLogsSearchRequest } from "#adapters/edge/contract/event-logs.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import type { SearchEventLogsParams } from "#adapters/edge/search-event-logs.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
+import { type SearchEventLogsParams, searchPages } from "#adapters/edge/search-event-logs.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { addSearchOptions, readSearch, readSearchFlags, type SearchFlags } from "./read-search.ts";
 import { untilStalled } from "./until-stalled.ts";

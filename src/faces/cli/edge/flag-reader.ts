@@ -1,9 +1,8 @@
 import type { z } from "zod";
-import { sortIssues } from "#adapters/edge/contract/as-written.ts";
-import { parseLogDay, toLogDay } from "#adapters/edge/log-day.ts";
-import { describeIssue } from "#adapters/edge/transport/describe-issue.ts";
+import { parseLogDay, toLogDay } from "#adapters/edge/list-event-logs.ts";
+import { describeIssue, sortIssues } from "#adapters/edge/transport/check-request.ts";
 import { UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { escapeText } from "#lib/text.ts";
 import { FILTER_RULE, parseFilter } from "#stages/archive/query/filter-text.ts";
 import { parseTime, TIME_RULE } from "./parse-time.ts";
 

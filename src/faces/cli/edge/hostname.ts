@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { HostnameKeyTypeRequest, KEY_TYPES } from "#adapters/edge/contract/hostname-key-type.ts";
+import { HostnameKeyTypeRequest, KEY_TYPES } from "#adapters/edge/contract/account.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { readBodyFile } from "./read-body-file.ts";
 import { writeJson } from "./write-json.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { toError } from "#lib/errors.ts";
-import { readBody } from "#lib/read-body.ts";
+import { readBody } from "#lib/http.ts";
 import type { FlagReader } from "./flag-reader.ts";
 
 const MAX_BODY_BYTES = 4 * 1_024 * 1_024;

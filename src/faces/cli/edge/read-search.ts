@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { DIMENSIONS, OPERATORS } from "#adapters/edge/contract/event-logs-search.ts";
-import { isObject } from "#lib/is-object.ts";
+import { DIMENSIONS, OPERATORS } from "#adapters/edge/contract/event-logs.ts";
+import { isObject } from "#lib/json.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import type { EdgeIo } from "./edge-io.ts";
 import type { FlagReader } from "./flag-reader.ts";

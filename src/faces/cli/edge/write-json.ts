@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { escapeUnits } from "#lib/escape-units.ts";
+import { escapeUnits } from "#lib/text.ts";
 import { writeOut } from "./edge-io.ts";
 import { stringify } from "./stringify.ts";
 

@@ -1,4 +1,4 @@
-import { escapeLines } from "#lib/escape-text.ts";
+import { escapeLines } from "#lib/text.ts";
 import { type EdgeIo, writeOut } from "./edge-io.ts";
 
 /** Writes the bytes unchanged into a pipe or a file. On a terminal, control characters are escaped. */

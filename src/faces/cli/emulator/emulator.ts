@@ -5,8 +5,8 @@ import {
   type Emulator,
   type EmulatorOptions,
 } from "#emulator/emulator.ts";
+import { Switches } from "#emulator/emulator-context.ts";
 import { parseFault } from "#emulator/faults.ts";
-import { Switches } from "#emulator/switches.ts";
 import { parseAttack } from "#emulator/traffic/attack.ts";
 import { ATTACK_KINDS } from "#emulator/traffic/attack-kinds.ts";
 import { UsageError } from "#lib/errors.ts";

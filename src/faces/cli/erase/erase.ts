@@ -3,12 +3,11 @@ import type { Command } from "commander";
 import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { judgeHeld } from "#jobs/ingest/judge-held.ts";
 import type { Clock } from "#lib/clock.ts";
-import { formatWhole, many } from "#lib/format.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
-import { showTime } from "#lib/show-time.ts";
 import { toIso } from "#operations/fields.ts";
 import {
   type AddressToErase,

@@ -1,5 +1,5 @@
 import type { Config } from "#config/config.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { countUnfiltered } from "#operations/search/count-unfiltered.ts";
 import { describeExport } from "#operations/search/describe-export.ts";
 import { exportEvents } from "#operations/search/export-events.ts";

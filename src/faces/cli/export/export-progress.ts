@@ -1,6 +1,5 @@
-import { many } from "#lib/format.ts";
+import { many, showTime } from "#lib/format.ts";
 import { drawBar, type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
-import { showTime } from "#lib/show-time.ts";
 import { createEventCounter } from "#stages/archive/csv/count-events.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 

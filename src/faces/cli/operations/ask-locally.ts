@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { readServerSecret } from "#db/service/server-secrets.ts";
+import { readServerSecret } from "#db/service/server-facts.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
 import type { AskOperation, Changing } from "#operations/operation.ts";

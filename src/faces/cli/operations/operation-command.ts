@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { isObject } from "#lib/is-object.ts";
-import { toPlainTexts } from "#lib/plain-text.ts";
+import { isObject } from "#lib/json.ts";
+import { toPlainTexts } from "#lib/text.ts";
 import { findMistakes } from "#operations/mistakes.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";

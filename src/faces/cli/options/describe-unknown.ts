@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { closestName } from "#lib/closest-name.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { closestName, escapeText } from "#lib/text.ts";
 
 /**
  * Returns a mistake for each argument and option in `unread`, which the command does not know. A misspelt option comes

@@ -1,5 +1,5 @@
 import type { Config } from "#config/config.ts";
-import { whoRuns } from "#lib/who-runs.ts";
+import { whoRuns } from "#lib/process.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 

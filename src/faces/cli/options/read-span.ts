@@ -1,4 +1,4 @@
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 export interface SpanFlags {

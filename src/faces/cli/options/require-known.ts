@@ -6,9 +6,8 @@ import {
   listBusiestRules,
   listNamableZones,
 } from "#db/privacy/known-subjects.ts";
-import { closestName } from "#lib/closest-name.ts";
 import { UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { closestName, escapeText } from "#lib/text.ts";
 import { nameKnown } from "#operations/name-known.ts";
 
 const MAX_NAMED = 20;

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { readHeldCounts } from "#db/ingest/held-pages.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import {
   countErasuresInEffect,
@@ -13,9 +13,8 @@ import {
 import { readKeyId, replaceKeyId } from "#db/privacy/pseudonym-keys.ts";
 import { waitForIngest } from "#db/privacy/tombstones.ts";
 import { UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
 import { KEPT_MS } from "#model/horizon.ts";
 import {
   createPseudonymKeyring,

@@ -1,6 +1,5 @@
-import { shortenText } from "#lib/escape-text.ts";
-import { formatWhole } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";

@@ -1,8 +1,7 @@
-import { type RecordedOutage, readOutageFile } from "#adapters/embedded/outage-file.ts";
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
-import { describeDisk } from "#lib/full-disk.ts";
-import { showTime } from "#lib/show-time.ts";
+import { type RecordedOutage, readOutageFile } from "#adapters/embedded/supervise-postgres.ts";
+import { describeDisk, readDiskSpace } from "#lib/disk.ts";
+import { showTime } from "#lib/format.ts";
 
 /** How long an ended outage is shown. */
 const SHOWN_MS = 24 * 3_600_000;

@@ -1,7 +1,7 @@
 import { EdgeError, type EdgeErrorCode } from "#adapters/edge/edge-error.ts";
-import type { EdgeOperation } from "#adapters/edge/edge-operation.ts";
+import type { EdgeOperation } from "#adapters/edge/transport/call.ts";
 import { toError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { escapeText } from "#lib/text.ts";
 
 /** The next step for a person who runs the service, by error code. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {

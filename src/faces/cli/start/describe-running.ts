@@ -1,7 +1,7 @@
 import type { RunningApp } from "#app/app.ts";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
-import { showAge } from "#lib/ago.ts";
-import { OWN_COMMAND } from "#lib/own-command.ts";
+import { showAge } from "#lib/format.ts";
+import { OWN_COMMAND } from "#lib/process.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
 
 /** The emulated attack at the moment when the history is complete. */

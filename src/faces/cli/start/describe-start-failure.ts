@@ -1,9 +1,7 @@
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
-import { fullDiskOf } from "#adapters/embedded/disk-space-needed.ts";
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
+import { describePostgresFailure, fullDiskOf } from "#adapters/embedded/postgres-error.ts";
 import type { Config } from "#config/config.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
-import { isFullDisk } from "#lib/full-disk.ts";
+import { isFullDisk, readDiskSpace } from "#lib/disk.ts";
 
 /** Size of one log file (WAL) of Postgres. Without space for one, the server ends and its clients lose their connections. */
 const LOG_FILE_BYTES = 17_000_000;

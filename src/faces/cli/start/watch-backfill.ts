@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { EdgeError, type EdgeErrorCode } from "#adapters/edge/edge-error.ts";
 import type { RunningApp } from "#app/app.ts";
-import { readSearchedHours } from "#db/coverage/searched-hours.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
 import { readStoredEvents } from "#db/service/service-status.ts";
 import { toError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";

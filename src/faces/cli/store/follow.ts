@@ -1,12 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
 import type { Config } from "#config/config.ts";
 import { createDatabase, type Database } from "#db/client.ts";
-import { COMMAND_SESSIONS } from "#db/postgres/session-names.ts";
-import { ServiceError, toError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { messageOf } from "#lib/message-of.ts";
-import { startHint } from "#lib/own-command.ts";
+import { COMMAND_SESSIONS } from "#db/postgres/server.ts";
+import { messageOf, ServiceError, toError } from "#lib/errors.ts";
+import { startHint } from "#lib/process.ts";
+import { escapeText } from "#lib/text.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { OutputClosedError } from "../edge/edge-io.ts";
 import { findStoreUrl } from "./open-store.ts";

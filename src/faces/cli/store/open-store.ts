@@ -1,14 +1,13 @@
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { hasCluster } from "#adapters/embedded/place-cluster.ts";
 import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
-import { EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
+import { describePostgresFailure, EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import type { Config } from "#config/config.ts";
 import { createDatabase, type Database } from "#db/client.ts";
-import { COMMAND_SESSIONS } from "#db/postgres/session-names.ts";
-import { startHint } from "#lib/own-command.ts";
+import { COMMAND_SESSIONS } from "#db/postgres/server.ts";
+import { explainTlsFailure } from "#lib/http.ts";
+import { startHint } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import { explainTlsFailure } from "#lib/tls-failure-error.ts";
 import { describeOutage } from "../start/describe-outage.ts";
 
 /**

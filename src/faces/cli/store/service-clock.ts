@@ -1,5 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { readClockOffset } from "#db/postgres/clock.ts";
+import { readClockOffset } from "#db/postgres/server.ts";
 import type { Clock } from "#lib/clock.ts";
 
 /** Returns a clock with the time of Postgres, because the service uses that time for everything it writes. */

@@ -1,11 +1,9 @@
 import { Command } from "commander";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
-import { EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
-import { toError, UsageError } from "#lib/errors.ts";
-import { escapeText } from "#lib/escape-text.ts";
+import { describePostgresFailure, EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
+import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
-import { messageOf } from "#lib/message-of.ts";
+import { escapeText } from "#lib/text.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";

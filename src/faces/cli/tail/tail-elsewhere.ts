@@ -1,5 +1,5 @@
 import type { Clock } from "#lib/clock.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { readPages as readList } from "../operations/read-pages.ts";

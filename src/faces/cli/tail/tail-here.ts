@@ -1,6 +1,6 @@
 import type { Config } from "#config/config.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import { searchOnward } from "#db/search/search-onward.ts";
+import { searchOnward } from "#db/search/open-rows.ts";
 import { LAST_MS } from "#lib/units.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { requireZones } from "../options/require-known.ts";

@@ -1,4 +1,4 @@
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { ReadOnward } from "./follow-events.ts";
 
 /** An open source of events. */

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import { escapeText } from "#lib/text.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

@@ -1,5 +1,5 @@
-import { shortenText } from "#lib/escape-text.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import { shortenText } from "#lib/text.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { padToWidth } from "#stages/delivery/message/text-width.ts";
 

@@ -1,5 +1,5 @@
-import type { ArchivedEvent } from "#model/archived-event.ts";
 import { toDay } from "#model/horizon.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { cutLine } from "./cut-line.ts";
 import { describeEvent } from "./describe-event.ts";

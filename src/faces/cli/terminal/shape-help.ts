@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { asCalled } from "#lib/own-command.ts";
+import { asCalled } from "#lib/process.ts";
 import { reflow } from "./reflow.ts";
 
 const DEFAULT_COLUMNS = 80;

@@ -1,8 +1,6 @@
-import { showAge } from "#lib/ago.ts";
-import { formatDecimal, formatWhole } from "#lib/format.ts";
-import { asCalled } from "#lib/own-command.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { showSecond } from "#lib/show-time.ts";
+import { formatDecimal, formatWhole, showAge, showSecond } from "#lib/format.ts";
+import { asCalled } from "#lib/process.ts";
+import { toLine } from "#lib/text.ts";
 import type { OverviewAnswer } from "#operations/service/overview.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { toPlainTexts } from "#lib/plain-text.ts";
+import { toPlainTexts } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { type OverviewAnswer, showOverview } from "#operations/service/overview.ts";

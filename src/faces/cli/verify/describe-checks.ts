@@ -1,10 +1,8 @@
-import { escapeText, shortenText } from "#lib/escape-text.ts";
-import { formatWhole, many } from "#lib/format.ts";
-import { ownCommand } from "#lib/own-command.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { ownCommand } from "#lib/process.ts";
+import { escapeText, shortenText } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { horizonAt } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { horizonAt, type Span } from "#model/horizon.ts";
 import type { Check, Difference } from "#operations/verify/check.ts";
 
 const MAX_SHOWN = 40;

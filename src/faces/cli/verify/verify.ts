@@ -5,7 +5,7 @@ import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { Span } from "#model/span.ts";
+import type { Span } from "#model/horizon.ts";
 import { toIso } from "#operations/fields.ts";
 import type { Check } from "#operations/verify/check.ts";
 import { runChecks } from "#operations/verify/run-checks.ts";

@@ -10,7 +10,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import type { z } from "zod";
-import { pause } from "#lib/pause.ts";
+import { pause } from "#lib/waiting.ts";
 import { fillAddress } from "#model/operation-address.ts";
 import type { OPERATIONS } from "#operations/index.ts";
 import { type ApiRequest, call } from "./client.ts";

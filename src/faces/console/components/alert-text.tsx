@@ -1,6 +1,5 @@
 import type { ReactNode } from "react";
-import { MUTE_WORDS } from "#model/mute-words.ts";
-import { sayOdds } from "#model/verdict-words.ts";
+import { MUTE_WORDS, sayOdds } from "#model/words.ts";
 import type { Alert } from "../api/alert.ts";
 import { hasRule } from "../pages/alert/event-filter.ts";
 import { useZoneTitle } from "../state/zones.ts";

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from "react";
-import { pause } from "#lib/pause.ts";
+import { pause } from "#lib/waiting.ts";
 import { Empty, ProblemBox } from "../components/states.tsx";
 
 /** The failures of scripts and styles that could not be loaded. */

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { shortenText } from "#lib/escape-text.ts";
+import { shortenText } from "#lib/text.ts";
 import type { Mistake } from "#operations/refusal.ts";
 
 export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";

@@ -1,6 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { UsageError } from "#lib/errors.ts";
-import { readSqlState } from "#lib/sql-state.ts";
+import { readSqlState, UsageError } from "#lib/errors.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { SECURITY_HEADERS } from "../security-headers.ts";
 import { wordError, wordFrameworkError } from "./error-form.ts";

@@ -1,4 +1,4 @@
-import { escapeMarkup } from "#lib/escape-text.ts";
+import { escapeMarkup } from "#lib/text.ts";
 
 export interface AtomEntry {
   readonly alertId: number;

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import type { AuditEntry } from "#db/keys/audit-entries.ts";
+import type { AuditEntry } from "#db/keys/audit-trail.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createRateLimiter } from "#lib/rate-limiter.ts";
 import { actorOf } from "#operations/caller.ts";

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { type Authenticate, actorOf, type Caller, maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { describeLack } from "#operations/roles.ts";

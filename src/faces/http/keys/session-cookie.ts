@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import type { SessionTokens } from "#model/session-token.ts";
-import { FLOW_LASTS_MS } from "#model/sign-in-flow.ts";
+import { FLOW_LASTS_MS, type SessionTokens } from "#model/access-key.ts";
 
 /** The cookies, and for how many seconds a browser keeps each: as long as a session or a sign-in may last. */
 const COOKIES = { longwatch_session: 7 * 86_400, longwatch_sign_in: FLOW_LASTS_MS / 1_000 };

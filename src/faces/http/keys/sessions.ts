@@ -1,5 +1,5 @@
 import type { Secret } from "#lib/secret.ts";
-import type { SessionTokens } from "#model/session-token.ts";
+import type { SessionTokens } from "#model/access-key.ts";
 import type { Caller } from "#operations/caller.ts";
 import type { SignedPerson } from "./people.ts";
 

@@ -1,4 +1,4 @@
-import { pause } from "#lib/pause.ts";
+import { pause } from "#lib/waiting.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { SearchWork } from "#operations/search/searching.ts";
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { toError } from "#lib/errors.ts";
-import { within } from "#lib/within.ts";
+import { within } from "#lib/waiting.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { Backlog, Metrics } from "../metrics.ts";
 

@@ -5,7 +5,7 @@ import {
   CLAIM_MS,
   FIRST_BACK_OFF_MS,
   LONGEST_BACK_OFF_MS,
-} from "#model/advice-row.ts";
+} from "#model/advice.ts";
 import type { AdviceState } from "#model/kinds.ts";
 import { type AdviceOutcome, classifyAdvice } from "./classify-advice.ts";
 

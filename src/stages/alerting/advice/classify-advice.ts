@@ -7,7 +7,7 @@ import {
   NO_RECOMMENDATION,
   REFUSAL_KEEPS_MS,
   REJECTION_KEEPS_MS,
-} from "#model/advice-row.ts";
+} from "#model/advice.ts";
 
 /**
  * The outcome of an ask. `answered` and `nothing` settle an episode. `refused` holds for a while and for a scope.

@@ -1,5 +1,5 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { AdviceRow, AdvisedSpike } from "#model/advice-row.ts";
+import type { AdviceRow, AdvisedSpike } from "#model/advice.ts";
 import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { adviceStatus } from "./advice-status.ts";
 

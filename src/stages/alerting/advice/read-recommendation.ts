@@ -1,4 +1,4 @@
-import { MODEL_FAILED, NO_RECOMMENDATION } from "#model/advice-row.ts";
+import { MODEL_FAILED, NO_RECOMMENDATION } from "#model/advice.ts";
 
 /** The result of an ask, as the database stores it. */
 export interface AdviceResult {

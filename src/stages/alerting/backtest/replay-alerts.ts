@@ -1,7 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
-import { fingerprintOf } from "#model/fingerprint.ts";
-import { isChangeKind } from "#model/rule-change.ts";
+import { attackerIdOf, fingerprintOf } from "#model/fingerprint.ts";
+import { isChangeKind } from "#model/rules.ts";
 import { isBenign, type StoredVerdict } from "#model/verdict.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";

@@ -1,6 +1,5 @@
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
-import { OPEN_DAYS, type RuleChange } from "#model/rule-change.ts";
-import { isSumRule } from "#model/rule-family.ts";
+import { isSumRule, OPEN_DAYS, type RuleChange } from "#model/rules.ts";
 import { createActionWatch } from "#stages/detection/flips/action-watch.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import type { ReplayedSpike } from "./replay-alerts.ts";

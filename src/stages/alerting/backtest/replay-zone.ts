@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { MANY_ADDRESSES } from "#model/few-addresses.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import { type GradedBy, WINDOWS } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";

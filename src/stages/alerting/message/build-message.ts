@@ -1,12 +1,12 @@
-import { cutText } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showTime } from "#lib/format.ts";
+import { cutText } from "#lib/text.ts";
 import { type ActionStates, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
-import { episodeKeyOf } from "#model/dedupe-key.ts";
+import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
-import { describeLearning } from "#model/learning.ts";
-import { isGraver } from "#model/severity.ts";
+import { describeLearning } from "#model/rules.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
+import { isGraver } from "#model/words.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 import { detailsOfChanges } from "./describe-changes.ts";

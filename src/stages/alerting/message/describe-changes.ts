@@ -1,7 +1,6 @@
-import { formatDuration, formatShare, formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDuration, formatShare, formatWhole, many, showTime } from "#lib/format.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
-import { lastingChanges, type RuleChange } from "#model/rule-change.ts";
+import { lastingChanges, type RuleChange } from "#model/rules.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";

@@ -1,8 +1,7 @@
-import { formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import type { GrownValue, StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 

@@ -1,6 +1,6 @@
-import { formatBytes } from "#lib/disk-space.ts";
+import { formatBytes } from "#lib/disk.ts";
 import { formatDuration, formatNumber, formatWhole, many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import type { DigestLine, WeekFigures } from "#model/weekly-digest.ts";
 import { nameZone, type Zones } from "#model/zones.ts";
 import { ruleTitle } from "./rule-title.ts";

@@ -1,5 +1,5 @@
+import type { ExclusionClause } from "#model/advice.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { ExclusionClause } from "#model/exclusion.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";

@@ -1,5 +1,5 @@
 import { formatRounded } from "#lib/format.ts";
-import { isChangeKind } from "#model/rule-change.ts";
+import { isChangeKind } from "#model/rules.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";

@@ -1,5 +1,4 @@
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";

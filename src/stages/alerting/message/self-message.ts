@@ -1,7 +1,7 @@
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
-import { episodeKeyOf } from "#model/dedupe-key.ts";
+import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason, Severity } from "#model/kinds.ts";
-import { NO_EVENTS } from "#model/no-events.ts";
+import { NO_EVENTS } from "#model/weekly-digest.ts";
 import type { ZoneFacts } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 

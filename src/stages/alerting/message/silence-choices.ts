@@ -1,7 +1,7 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { AttackerRole, ChangeKind, SilenceScope, SourceKind, SourceTrait } from "#model/kinds.ts";
-import { isChangeKind } from "#model/rule-change.ts";
-import { isAddressPattern, type SourceTraits, TRAIT_OF } from "#model/source-traits.ts";
+import { isChangeKind } from "#model/rules.ts";
+import { isAddressPattern, type SourceTraits, TRAIT_OF } from "#model/subject.ts";
 import type { Matchers } from "../silence.ts";
 
 export interface SilenceChoice {

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { FEW_ADDRESSES } from "#model/few-addresses.ts";
+import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import type { EqualLabel, LOWERING_VERDICTS, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";

@@ -2,9 +2,9 @@ import { formatHours, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { Severity } from "#model/kinds.ts";
-import { isGraver } from "#model/severity.ts";
+import { isGraver } from "#model/words.ts";
 import { gravestSeverity } from "../alert-history.ts";
-import { type AlertRecord } from "../alert-record.ts";
+import type { AlertRecord } from "../alert-record.ts";
 
 /** The outage that caused the gaps is over if no new gap has come for this long. */
 const QUIET_MS = HOUR_MS;

@@ -1,5 +1,4 @@
-import { type DiskSpace, formatBytes } from "#lib/disk-space.ts";
-import { describeDisk } from "#lib/full-disk.ts";
+import { type DiskSpace, describeDisk, formatBytes } from "#lib/disk.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { SelfChange } from "./coverage-alert.ts";

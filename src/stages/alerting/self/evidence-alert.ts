@@ -1,5 +1,4 @@
-import { formatDuration } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDuration, showTime } from "#lib/format.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { digest } from "#model/fingerprint.ts";
 import { BELIEVED_MS, KEPT_MS, type KnownHorizon } from "#model/horizon.ts";

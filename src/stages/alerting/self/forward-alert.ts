@@ -1,5 +1,4 @@
-import { many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";

@@ -1,6 +1,5 @@
-import { formatDuration, many } from "#lib/format.ts";
-import { cutText } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDuration, many, showTime } from "#lib/format.ts";
+import { cutText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { digest } from "#model/fingerprint.ts";
 import { gravestNotified } from "../alert-history.ts";

@@ -1,4 +1,4 @@
-import { escapeUnits } from "#lib/escape-units.ts";
+import { escapeUnits } from "#lib/text.ts";
 
 /** Matches control characters other than tab, line feed and carriage return, and bidirectional controls. */
 const CONTROL = /[^\P{Cc}\t\n\r]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;

@@ -1,4 +1,4 @@
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { readAddress, toPlainAddress } from "#model/ip-address.ts";
 import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.ts";
 

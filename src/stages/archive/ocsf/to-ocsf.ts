@@ -1,7 +1,5 @@
-import { isObject } from "#lib/is-object.ts";
-import { parseJson } from "#lib/parse-json.ts";
+import { isObject, parseJson } from "#lib/json.ts";
 import { type ActionStates, foldAction } from "#model/action-class.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
 import {
   HTTP_ACTIVITY,
   HTTP_PROFILE,
@@ -19,6 +17,7 @@ import {
   UNKNOWN,
 } from "#model/ocsf.ts";
 import { findHeader, readMatch } from "#model/record-parts.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress } from "../mask/mask.ts";
 import { readRecord } from "../records/read-record.ts";
 import { restoreTexts } from "../records/to-search-row.ts";

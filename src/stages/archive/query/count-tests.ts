@@ -1,6 +1,6 @@
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { Filter } from "#model/filter.ts";
+import type { Filter } from "#model/fields.ts";
 import type { Mistakes } from "./search.ts";
 
 /** Maximum number of tests per event in one request, for any time range. */

@@ -1,4 +1,4 @@
-import type { SearchColumn } from "#model/search-columns.ts";
+import type { SearchColumn } from "#model/fields.ts";
 import { asksMethod, type SearchPlan } from "./plan-search.ts";
 import type { TextTest } from "./text-test.ts";
 

@@ -1,6 +1,5 @@
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import type { Field } from "#model/fields.ts";
-import type { Filter } from "#model/filter.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
+import type { Field, Filter } from "#model/fields.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";

@@ -1,14 +1,14 @@
-import { cleanText } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
+import { cleanText } from "#lib/text.ts";
 import {
   FIELD_NAMES,
   FIELDS,
   type FieldName,
+  type Filter,
   refuseValue,
   toFieldName,
   toStoredValues,
 } from "#model/fields.ts";
-import type { Filter } from "#model/filter.ts";
 import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
 import { toNetwork } from "./network.ts";
 import type { Mistakes, Search } from "./search.ts";

@@ -1,5 +1,4 @@
-import type { Field } from "#model/fields.ts";
-import type { Filter } from "#model/filter.ts";
+import type { Field, Filter } from "#model/fields.ts";
 
 /** A search or export body after the clamps of platform API spec 2.3. Times are epoch ms, the window is [from, to). */
 export interface Search {

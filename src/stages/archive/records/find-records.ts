@@ -1,6 +1,5 @@
-import { inLanes } from "#lib/in-lanes.ts";
-import type { EventKey } from "#model/event-key.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
+import { inLanes } from "#lib/waiting.ts";
+import { type EventKey, hashEventKey } from "#model/waf-event.ts";
 import { type DaySpan, planSpans } from "../plan-spans.ts";
 import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
 

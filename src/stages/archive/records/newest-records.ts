@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { EventKey } from "#model/event-key.ts";
-import { hashEventKey } from "#model/log-id-hash.ts";
+import { type EventKey, hashEventKey } from "#model/waf-event.ts";
 
 export type NewestRecords = ReturnType<typeof createNewestRecords>;
 

@@ -1,5 +1,5 @@
-import { cleanText, MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS } from "#lib/text.ts";
 
 /** The parsed parts of a record. */
 export interface ReadRecord {

@@ -1,4 +1,4 @@
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress, maskRecord } from "../mask/mask.ts";
 import { readRecord } from "./read-record.ts";
 

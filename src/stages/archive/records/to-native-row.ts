@@ -1,6 +1,6 @@
-import type { ArchivedEvent } from "#model/archived-event.ts";
 import { FIELD_NAMES, FIELDS, type FieldName } from "#model/fields.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { toUrlPart } from "#model/record-parts.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import { readMethod } from "./read-record.ts";
 import { toSearchRow } from "./to-search-row.ts";
 

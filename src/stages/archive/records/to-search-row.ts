@@ -1,7 +1,7 @@
-import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import type { ArchivedEvent } from "#model/archived-event.ts";
+import { isObject } from "#lib/json.ts";
+import { cleanText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { findHeader } from "#model/record-parts.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress } from "../mask/mask.ts";
 import { readRecord } from "./read-record.ts";
 

@@ -1,5 +1,5 @@
 import { isInEveryFile, toFileColumnSql } from "#model/archive-layout.ts";
-import { columnOf } from "#model/search-columns.ts";
+import { columnOf } from "#model/fields.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";

@@ -1,7 +1,7 @@
 import { toFileColumnSql } from "#model/archive-layout.ts";
+import { SEARCH_COLUMNS } from "#model/fields.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
-import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventsFile, type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
 import { toOcsfLine } from "./ocsf-line.ts";

@@ -1,6 +1,5 @@
 import { toFileColumnSql } from "#model/archive-layout.ts";
-import { type ArchivedEvent, EVENT_TEXTS, toArchivedEvent } from "#model/archived-event.ts";
-import type { EventKey } from "#model/event-key.ts";
+import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventsFile, groupFiles, readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";

@@ -1,4 +1,4 @@
-import { columnOf } from "#model/search-columns.ts";
+import { columnOf } from "#model/fields.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { inCodeUnits } from "./code-unit-order.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";

@@ -1,6 +1,6 @@
-import type { ExclusionClause } from "#model/exclusion.ts";
+import type { ExclusionClause } from "#model/advice.ts";
+import type { Span } from "#model/horizon.ts";
 import { EXCLUSION_REACHES, type ExclusionReach } from "#model/kinds.ts";
-import type { Span } from "#model/span.ts";
 import { DIRTY_RULES } from "#model/verdict.ts";
 import { type EventSource, prepareSource, readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";

@@ -1,7 +1,7 @@
 import { clampTime } from "#lib/units.ts";
 import { toFileColumnSql } from "#model/archive-layout.ts";
-import { columnOf, toOlderSpelling } from "#model/search-columns.ts";
-import type { Span } from "#model/span.ts";
+import { columnOf, toOlderSpelling } from "#model/fields.ts";
+import type { Span } from "#model/horizon.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
 import { isWithinAny } from "./is-within.ts";

@@ -1,6 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { startOfHour } from "#model/horizon.ts";
-import type { Span } from "#model/span.ts";
+import { type Span, startOfHour } from "#model/horizon.ts";
 
 /** A minute whose events have changed. */
 export interface ChangedMinute {

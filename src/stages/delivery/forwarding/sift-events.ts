@@ -1,4 +1,4 @@
-import { keyOfReceipt } from "#model/receipt.ts";
+import { keyOfReceipt } from "#model/waf-event.ts";
 
 /** An event on its way to a destination. */
 export interface Sifted<Event> {

@@ -1,9 +1,9 @@
 import { formatDecimal, formatDuration, formatNumber } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
+import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type ChangeKind } from "#model/kinds.ts";
-import { isChangeKind, isRuleKind } from "#model/rule-change.ts";
+import { isChangeKind, isRuleKind } from "#model/rules.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */

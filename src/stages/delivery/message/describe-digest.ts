@@ -1,4 +1,4 @@
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { nameZone } from "#model/zones.ts";
 

@@ -1,4 +1,4 @@
-import { cutText, toLine } from "#lib/plain-text.ts";
+import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 
 const MAX_CHARS = 300;

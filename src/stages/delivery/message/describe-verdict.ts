@@ -1,11 +1,11 @@
 import { formatDuration, formatNumber, many } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type VerdictLook } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
-import { sayBackground, sayOdds } from "#model/verdict-words.ts";
+import { sayBackground, sayOdds } from "#model/words.ts";
 import { formatTime, isNews } from "./describe-alert.ts";
 
 type Verdict = NonNullable<AlertMessage["verdict"]>;

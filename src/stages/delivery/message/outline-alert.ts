@@ -1,5 +1,5 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
-import { toLine, toLines } from "#lib/plain-text.ts";
+import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Filter } from "#model/filter.ts";
+import type { Filter } from "#model/fields.ts";
 import type { EventFormat, ForwardKind } from "#model/kinds.ts";
 import { type Surroundings, toNetwork } from "../channel-definition.ts";
 import { findSink } from "./registry.ts";

@@ -1,4 +1,4 @@
-import { cutText, toLine } from "#lib/plain-text.ts";
+import { cutText, toLine } from "#lib/text.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import type { BatchAnswer } from "./sink.ts";
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { toLine } from "#lib/plain-text.ts";
 import { createSecret } from "#lib/secret.ts";
+import { toLine } from "#lib/text.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";

@@ -1,7 +1,7 @@
 import { SECOND_MS } from "#lib/units.ts";
-import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
+import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import { holdsIdiom, type RequestDetails } from "#model/request-facts.ts";
-import { isSumRule } from "#model/rule-family.ts";
+import { isSumRule } from "#model/rules.ts";
 import type { VerdictEvidence } from "../verdict/evidence.ts";
 import { holdsPlaceholder, templatesOf } from "../verdict/path-template.ts";
 

@@ -1,5 +1,5 @@
-import { toLine } from "#lib/plain-text.ts";
-import type { ExclusionClause } from "#model/exclusion.ts";
+import { toLine } from "#lib/text.ts";
+import type { ExclusionClause } from "#model/advice.ts";
 import type { EXCLUSION_TOOLS, ExclusionReach } from "#model/kinds.ts";
 import { toWrittenPath } from "./to-url-pattern.ts";
 

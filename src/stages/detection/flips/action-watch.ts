@@ -1,5 +1,5 @@
 import type { ActionClass } from "#model/kinds.ts";
-import type { ActionFlip } from "#model/rule-change.ts";
+import type { ActionFlip } from "#model/rules.ts";
 
 /** An event as the actions of its rule are judged. */
 interface ActionEvent {

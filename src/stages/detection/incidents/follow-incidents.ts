@@ -1,4 +1,4 @@
-import { attackerIdOf, isActive } from "#model/attacker.ts";
+import { attackerIdOf, isActive } from "#model/fingerprint.ts";
 import type { AttackerRole, SourceKind } from "#model/kinds.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";

@@ -1,7 +1,7 @@
-import { attackerIdOf, isActive, QUIET_MINUTES } from "#model/attacker.ts";
+import { attackerIdOf, isActive, QUIET_MINUTES } from "#model/fingerprint.ts";
 import type { SpikeSeverity } from "#model/kinds.ts";
 import { overZ } from "../sources/judge-sources.ts";
-import { type Attacker } from "./attacker.ts";
+import type { Attacker } from "./attacker.ts";
 
 /** More incidents of a zone are not open at once. Further attackers join the oldest. */
 export const MAX_INCIDENTS = 5;

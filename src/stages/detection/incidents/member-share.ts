@@ -1,6 +1,6 @@
-import { isSumRule } from "#model/rule-family.ts";
-import { isProgramAgent } from "#model/scan-tools.ts";
-import { isNoVisitor } from "#model/sender-address.ts";
+import { isNoVisitor } from "#model/ip-address.ts";
+import { isProgramAgent } from "#model/request-facts.ts";
+import { isSumRule } from "#model/rules.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
 import { addTo, sortCounts } from "../verdict/counting.ts";

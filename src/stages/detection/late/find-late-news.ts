@@ -1,5 +1,4 @@
-import { attackerIdOf, isActive, QUIET_MINUTES } from "#model/attacker.ts";
-import type { SeriesKey } from "#model/series-key.ts";
+import { attackerIdOf, isActive, QUIET_MINUTES, type SeriesKey } from "#model/fingerprint.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Episode } from "../episode.ts";
 import type { Attacker } from "../incidents/attacker.ts";

@@ -1,5 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { CopiedHour } from "#model/copied-hour.ts";
+import type { CopiedHour } from "#model/covered-hour.ts";
 
 /** The platform shows an event for 72 hours. What a person brings from elsewhere is not judged. */
 const LOOKBACK_HOURS = 96;

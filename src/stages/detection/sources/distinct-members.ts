@@ -1,4 +1,4 @@
-import { ownText } from "#lib/own-text.ts";
+import { ownText } from "#lib/text.ts";
 import { WINDOWS } from "#model/kinds.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
 import { createPairTable } from "./pair-table.ts";

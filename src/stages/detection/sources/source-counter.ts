@@ -1,6 +1,6 @@
-import { ownText } from "#lib/own-text.ts";
+import { ownText } from "#lib/text.ts";
+import { isNoVisitor } from "#model/ip-address.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
-import { isNoVisitor } from "#model/sender-address.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
 import { type CountedKey, createDistinctMembers, type UsualOf } from "./distinct-members.ts";
 import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";

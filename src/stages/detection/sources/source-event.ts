@@ -1,4 +1,4 @@
-import { ownText } from "#lib/own-text.ts";
+import { ownText } from "#lib/text.ts";
 import { readSentAddress } from "#model/ip-address.ts";
 import type { SourceKind } from "#model/kinds.ts";
 

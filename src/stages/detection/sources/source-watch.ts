@@ -1,6 +1,6 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
-import { isLearning } from "#model/learning.ts";
+import { isLearning } from "#model/rules.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";

@@ -1,5 +1,5 @@
-import type { WafRuleMetricsResponse } from "#adapters/edge/contract/waf-rule-metrics.ts";
-import { parseMetricsDay } from "#adapters/edge/metrics-day.ts";
+import type { WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
+import { parseMetricsDay } from "#adapters/edge/rules.ts";
 
 /** The platform's counts of a rule on one UTC day. */
 export interface DailyCounts {

@@ -1,4 +1,4 @@
-import { cleanText } from "#lib/clean-text.ts";
+import { cleanText } from "#lib/text.ts";
 import { holdsIdiom } from "#model/request-facts.ts";
 import type { SampleRequest } from "#model/verdict.ts";
 import { mostFrequent } from "./counting.ts";

@@ -1,6 +1,5 @@
-import { holdsIdiom } from "#model/request-facts.ts";
-import { isSumRule } from "#model/rule-family.ts";
-import { isBotAgent, isProgramAgent } from "#model/scan-tools.ts";
+import { holdsIdiom, isBotAgent, isProgramAgent } from "#model/request-facts.ts";
+import { isSumRule } from "#model/rules.ts";
 import { DIRTY_RULES, type Features } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import { addTo, countBy, sortCounts } from "./counting.ts";

@@ -1,5 +1,5 @@
 import { USUAL_DIMENSIONS, type UsualDimension } from "#model/kinds.ts";
-import type { FirstUse, UsualValue } from "#model/usual-value.ts";
+import type { FirstUse, UsualValue } from "#model/stored-sources.ts";
 import { templateOf, templatesOf } from "./path-template.ts";
 
 /** A value is usual once so many different days (of an ASN) or addresses had it. */

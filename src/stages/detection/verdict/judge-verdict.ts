@@ -7,7 +7,7 @@ import {
   type VerdictLook,
   type VerdictWord,
 } from "#model/kinds.ts";
-import { isResponseRule } from "#model/rule-family.ts";
+import { isResponseRule } from "#model/rules.ts";
 import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";

@@ -1,5 +1,5 @@
-import { cleanText } from "#lib/clean-text.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { cleanText } from "#lib/text.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 
 /** The beginning of a URL that is read. */
 const MAX_URL_CHARS = 2_048;

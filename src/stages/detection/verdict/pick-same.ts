@@ -1,5 +1,5 @@
 import { DAY_MS } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import type { Mark } from "#model/kinds.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { templateOf } from "./path-template.ts";

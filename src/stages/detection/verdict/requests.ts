@@ -1,8 +1,8 @@
+import { isNoVisitor } from "#model/ip-address.ts";
 import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import { FACT_NAMES, type FactName, NO_FACTS } from "#model/request-facts.ts";
-import { isSumRule } from "#model/rule-family.ts";
-import { isNoVisitor } from "#model/sender-address.ts";
-import { toUrlPart } from "#model/url-parts.ts";
+import { isSumRule } from "#model/rules.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
 import type { VerdictEvent } from "./evidence.ts";
 

@@ -1,8 +1,7 @@
-import { formatDecimal, formatDuration, formatShare, formatWhole, many } from "#lib/format.ts";
-import { showTime } from "#lib/show-time.ts";
+import { formatDecimal, formatDuration, formatShare, formatWhole, many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { isNetworkText } from "#model/ip-address.ts";
 import { VERDICT_CLASSES, type VerdictClass, type VerdictFeature, type VerdictWord } from "#model/kinds.ts";
-import { isNetworkText } from "#model/sender-address.ts";
 import { countThrough, LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
 import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { isChangeKind } from "#model/rule-change.ts";
+import { isChangeKind } from "#model/rules.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import type { EventFilter, PageEvents } from "../../state/filters.ts";
 import { toUrlTime } from "../../state/span.ts";

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { formatShare, many } from "#lib/format.ts";
-import type { ExclusionClause } from "#model/exclusion.ts";
+import type { ExclusionClause } from "#model/advice.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import { CopyButton } from "../../components/copy-button.tsx";

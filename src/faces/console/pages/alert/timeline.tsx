@@ -1,5 +1,5 @@
 import { many } from "#lib/format.ts";
-import { sayUnsent } from "#model/mute-words.ts";
+import { sayUnsent } from "#model/words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { Moment } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";

@@ -1,6 +1,6 @@
 import { formatShare, many } from "#lib/format.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
-import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { Moment } from "../../components/ago.tsx";

@@ -1,6 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
+import { findLengthFault, findReachFaults, showIso } from "#model/horizon.ts";
 import type { RunKind } from "#model/kinds.ts";
-import { findLengthFault, findReachFaults, showIso } from "#model/run-span.ts";
 
 type Ends<End> = Readonly<Record<"from" | "to", End>>;
 

@@ -1,8 +1,8 @@
 import { Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { HOUR_MS } from "#lib/units.ts";
+import { showIso } from "#model/horizon.ts";
 import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
-import { showIso } from "#model/run-span.ts";
 import { useStartRun } from "../../api/coverage.ts";
 import { useServerTime, useStatus } from "../../api/status.ts";
 import { PopoverForm, type Toggled } from "../../components/popover-form.tsx";

@@ -1,6 +1,6 @@
 import { formatDuration, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { describeLearning } from "#model/learning.ts";
+import { describeLearning } from "#model/rules.ts";
 import type { Output } from "../../api/ask.ts";
 import { useOverview } from "../../api/overview.ts";
 import { useStatus, type Zone } from "../../api/status.ts";

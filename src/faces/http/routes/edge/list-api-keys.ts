@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { ApiKeyList, ApiKeyListQuery } from "#adapters/edge/contract/api-key-list.ts";
+import { ApiKeyList, ApiKeyListQuery } from "#adapters/edge/contract/account.ts";
 import { LegacyError } from "#adapters/edge/contract/errors.ts";
 import type { Queryable } from "#db/client.ts";
 import { pageLiveApiKeys } from "#db/keys/api-keys.ts";
-import { isObject } from "#lib/is-object.ts";
+import { isObject } from "#lib/json.ts";
 import { maskAccessKey } from "#model/access-key.ts";
 import { forAll, ONLY_DOCUMENTED, PLATFORM_TAGS } from "./platform-schemas.ts";
 

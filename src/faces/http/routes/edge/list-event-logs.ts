@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
-import { parseLogDay } from "#adapters/edge/log-day.ts";
+import { EventLogListResponse } from "#adapters/edge/contract/event-logs.ts";
+import { parseLogDay } from "#adapters/edge/list-event-logs.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import { listDay } from "#operations/search/list-day.ts";

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { hasStoredEvents } from "#db/archive/archive-zones.ts";
-import { isObject } from "#lib/is-object.ts";
+import { hasStoredEvents } from "#db/archive/archived-days.ts";
+import { isObject } from "#lib/json.ts";
 import { maySeeZone } from "#operations/caller.ts";
 import { failureBlock, sendMistakes, shown } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";

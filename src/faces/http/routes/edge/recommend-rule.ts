@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { AiRecommendationResponse } from "#adapters/edge/contract/ai-recommendation.ts";
-import { readStoredAdvice, type StoredAdvice } from "#db/archive/archive-advice.ts";
-import { ANSWER_KEEPS_MS, ASKING } from "#model/advice-row.ts";
+import { AiRecommendationResponse } from "#adapters/edge/contract/rules.ts";
+import { readStoredAdvice, type StoredAdvice } from "#db/alerting/advice.ts";
+import { ANSWER_KEEPS_MS, ASKING } from "#model/advice.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { wordAdviceFailure } from "#stages/archive/word-advice-failure.ts";
 import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";

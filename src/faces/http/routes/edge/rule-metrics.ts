@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { WafRuleMetricsResponse } from "#adapters/edge/contract/waf-rule-metrics.ts";
-import { type RuleDay, readRuleDays } from "#db/archive/archive-metrics.ts";
+import { WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
+import { type RuleDay, readRuleDays } from "#db/detection/trends.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import { sendBareProblem, sendJson } from "./platform-answer.ts";

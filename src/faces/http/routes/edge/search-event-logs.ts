@@ -1,9 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import {
-  EventLogsSearchRequest,
-  EventLogsSearchResponse,
-} from "#adapters/edge/contract/event-logs-search.ts";
+import { EventLogsSearchRequest, EventLogsSearchResponse } from "#adapters/edge/contract/event-logs.ts";
 import type { SearchSource } from "#model/kinds.ts";
 import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
 import type { SearchRequest } from "#operations/search/plan-body.ts";

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import { maskMessage } from "#operations/alerts/mask-message.ts";
 import { summariseAlert } from "#operations/alerts/summarise-alert.ts";
 import { known, visibleZones, ZoneId } from "#operations/fields.ts";

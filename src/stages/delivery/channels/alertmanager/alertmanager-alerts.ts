@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { formatIso } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
-import { type AlertMessage } from "#model/alert-message.ts";
+import { toLine } from "#lib/text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding, SEVERITIES } from "#model/kinds.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInert, toLabelled, toMemberLines, toRowLine } from "../../message/outline-lines.ts";

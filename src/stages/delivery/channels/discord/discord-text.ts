@@ -1,4 +1,4 @@
-import { joinWithin, toLine } from "#lib/plain-text.ts";
+import { joinWithin, toLine } from "#lib/text.ts";
 
 /** Every character that Discord's Markdown, mentions, emoji or masked links use. A backslash makes it literal. */
 const MARKS = /[\\*_~|>#[\]()<@:+-]/;

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { escapeMarkup } from "#lib/escape-text.ts";
-import { cutText, toLine } from "#lib/plain-text.ts";
+import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
 import { describeReason } from "../../message/describe-alert.ts";

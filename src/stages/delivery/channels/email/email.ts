@@ -1,7 +1,7 @@
 import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
 import { z } from "zod";
-import { startDeadline } from "#lib/deadline.ts";
 import { UsageError } from "#lib/errors.ts";
+import { startDeadline } from "#lib/waiting.ts";
 import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
 import { ALLOWED_BY } from "../../endpoint.ts";

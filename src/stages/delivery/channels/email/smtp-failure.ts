@@ -1,5 +1,5 @@
 import { toError } from "#lib/errors.ts";
-import { adviseTls } from "#lib/tls-failure-error.ts";
+import { adviseTls } from "#lib/http.ts";
 import { DeliveryError } from "../../delivery-error.ts";
 
 const UNTRUSTED = /self-signed certificate|issuer certificate|verify the first certificate/;

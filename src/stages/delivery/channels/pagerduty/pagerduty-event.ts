@@ -1,5 +1,5 @@
 import { formatIso } from "#lib/format.ts";
-import { cutText, toLine } from "#lib/plain-text.ts";
+import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";

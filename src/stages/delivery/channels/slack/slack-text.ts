@@ -1,4 +1,4 @@
-import { joinWithin, toLine, toLines } from "#lib/plain-text.ts";
+import { joinWithin, toLine, toLines } from "#lib/text.ts";
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 /** Formatting characters of mrkdwn, replaced by characters that look alike and have no meaning. */

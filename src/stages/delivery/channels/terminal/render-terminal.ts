@@ -1,5 +1,5 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
 import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";

@@ -1,6 +1,5 @@
-import { escapeUnits } from "#lib/escape-units.ts";
-import { cutText } from "#lib/plain-text.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
+import { cutText, escapeUnits } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isAdvised } from "../../message/describe-alert.ts";
 import { showsMembers } from "../../message/group-members.ts";

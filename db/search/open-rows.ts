@@ -1,0 +1,227 @@
+/** Reads, counts and copies the events that are in Postgres. */
+import { count, getTableName, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type pg from "pg";
+import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
+import { toColumnSql } from "#model/fields.ts";
+import type { Span } from "#model/horizon.ts";
+import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
+import type { Queryable } from "../client.ts";
+import { copyQuery, copyToFile } from "../postgres/copy.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage.ts";
+import { wafEvents } from "../schema/events.ts";
+import { and, type EventQuery, type SearchClause, toCondition, toMoment } from "./search-condition.ts";
+
+const e = alias(wafEvents, "e");
+
+/** Events that may be read in order before it pays to find all that match first. */
+const ORDERED_READS = 50_000;
+
+interface Place {
+  readonly skip: number;
+  readonly limit: number;
+  /** How many events of the spans match, and about how many there are. */
+  readonly matching: number;
+  readonly present: number;
+}
+
+/**
+ * Returns events of some spans, newest first; those of one millisecond by log id, byte by byte, the greatest first. Rare
+ * matches are found first, by whatever index knows them, and sorted. Common ones are met soon enough while reading in
+ * order. Postgres would have to guess which, and guesses badly about texts.
+ */
+export async function readOpenRows(
+  tx: Queryable,
+  zoneId: number,
+  query: EventQuery,
+  spans: readonly Span[],
+  { skip, limit, matching, present }: Place,
+): Promise<ArchivedEvent[]> {
+  const condition = toCondition(zoneId, query, spans);
+  const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;
+  const from = isCommon
+    ? sql`${wafEvents} ${e} where ${condition}`
+    : sql`(select * from ${wafEvents} ${e} where ${condition} offset 0) ${e}`;
+  const found = await tx.execute<FoundColumns>(sql`
+    select ${sql.raw(FOUND_COLUMNS)} from ${from}
+    order by ${e.occurredAt} desc, ${e.logId} desc limit ${limit} offset ${skip}`);
+  return found.rows.map(toFoundEvent);
+}
+
+interface OnwardQuery {
+  /** Epoch ms; [from, to). */
+  readonly from: number;
+  readonly to: number;
+  readonly clauses: readonly SearchClause[];
+  /** The last event of the previous page, which lies in the span; null for the first page. */
+  readonly after: EventKey | null;
+  readonly limit: number;
+}
+
+/**
+ * Returns the next matching events of a zone after a position, oldest first. Events of one millisecond are ordered by log
+ * id, byte by byte. A position is an event, not a count, so events that arrive before the position do not shift the page.
+ */
+export async function searchOnward(
+  db: Queryable,
+  zoneId: number,
+  { from, to, clauses, after, limit }: OnwardQuery,
+): Promise<ArchivedEvent[]> {
+  const condition = toCondition(zoneId, { from: after?.occurredAt ?? from, to, clauses });
+  const isAfter =
+    after === null
+      ? []
+      : [sql`(${e.occurredAt}, ${e.logId}) > (${toMoment(after.occurredAt)}, ${after.logId}::text)`];
+  const { rows } = await db.execute<FoundColumns>(sql`
+    select ${sql.raw(FOUND_COLUMNS)} from ${wafEvents} ${e} where ${and([condition, ...isAfter])}
+    order by ${e.occurredAt}, ${e.logId} limit ${limit}`);
+  return rows.map(toFoundEvent);
+}
+
+/** A row as `FOUND_COLUMNS` selects it: epoch ms, and the columns of an event. */
+interface FoundColumns extends Record<string, unknown> {
+  readonly at: number;
+}
+
+const TEXTS = EVENT_TEXTS.map((name) =>
+  name === "log_id" || name === "route" ? `e.${name}` : `coalesce(e.${name}, '') as ${name}`,
+);
+const FOUND_COLUMNS = `(date_part('epoch', e.occurred_at) * 1000)::bigint::float8 as at, ${TEXTS.join(", ")}`;
+
+function toFoundEvent(row: FoundColumns): ArchivedEvent {
+  return toArchivedEvent(
+    row.at,
+    EVENT_TEXTS.map((name) => row[name] as string),
+  );
+}
+
+const w = alias(coverageWindows, "w");
+
+/** A part of a window and how many of its events match. */
+export interface OpenCount extends Span {
+  readonly total: number;
+}
+
+/**
+ * Returns how many events of some spans match, day by day. A day is a partition: telling days apart by it costs nothing
+ * per match.
+ */
+export async function countMatches(
+  tx: Queryable,
+  zoneId: number,
+  query: EventQuery,
+  spans: readonly Span[],
+): Promise<OpenCount[]> {
+  if (spans.length === 0) return [];
+  const found = await tx
+    .select({ first: epochMs(sql`min(${e.occurredAt})`), total: count() })
+    .from(e)
+    .where(toCondition(zoneId, query, spans))
+    .groupBy(sql`${e}.tableoid`);
+  return found.map(({ first, total }) => {
+    const from = first - (first % DAY_MS);
+    return { from, to: from + DAY_MS, total };
+  });
+}
+
+/**
+ * Returns how many events lie in some spans, in parts of an hour at most. Whole hours are as ingest counts them while it
+ * stores; cut hours are counted. Hours of days past retention are not among them.
+ */
+export async function countEvents(
+  tx: Queryable,
+  zoneId: number,
+  spans: readonly Span[],
+): Promise<OpenCount[]> {
+  if (spans.length === 0) return [];
+  const whole = spans.flatMap(({ from, to }) => {
+    const [first, end] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];
+    return end > first ? [{ from: first, to: end }] : [];
+  });
+  const cut = spans.flatMap(({ from, to }) => {
+    const [first, end] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];
+    if (first > end) return [{ from, to }];
+    return [
+      { from, to: first },
+      { from: end, to },
+    ].filter((part) => part.to > part.from);
+  });
+  const counts: OpenCount[] = [];
+  if (whole.length > 0) {
+    const isInside = whole.map(
+      ({ from, to }) =>
+        sql`(${w.startsAt} >= ${new Date(from)} and ${w.startsAt} < ${new Date(Math.min(to, LAST_MS))})`,
+    );
+    const found = await tx.execute<{ from: number; total: number }>(sql`
+      select ${epochMs(w.startsAt)} as from, ${w.storedCount}::float8 as total
+      from ${coverageWindows} ${w}
+      where ${w.zoneId} = ${zoneId}::integer and ${w.storedCount} > 0 and (${sql.join(isInside, sql` or `)})
+        and to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
+          select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+          where i.inhparent = ${getTableName(wafEvents)}::regclass)`);
+    counts.push(...found.rows.map(({ from, total }) => ({ from, to: from + HOUR_MS, total })));
+  }
+  for (const part of cut) {
+    const [counted] = await tx
+      .select({ total: count() })
+      .from(e)
+      .where(toCondition(zoneId, { ...part, clauses: [] }));
+    const total = counted?.total ?? 0;
+    if (total > 0) counts.push({ ...part, total });
+  }
+  return counts;
+}
+
+interface OpenPart {
+  readonly spans: readonly Span[];
+  readonly columns: readonly string[];
+  readonly path: string;
+  /** Only the newest `limit` events that come after `after` in the order from new to old. Default: all, in no order. */
+  readonly part?: { readonly after: EventKey | null; readonly limit: number };
+  /** Only events of addresses that have an event of one of these rules, or one whose URL the regular expression finds. */
+  readonly addressesOf?: { readonly ruleIds: readonly string[]; readonly pattern: string | null };
+}
+
+const NUMBERS = ["zone_id", "matched_key", "facts"];
+
+/**
+ * Writes columns of the events that a query finds in some spans into a CSV file, and returns how many events that were.
+ * The time is written in epoch ms; no text is null. The connection must be in a transaction.
+ */
+export async function copyOpenRows(
+  client: pg.PoolClient,
+  zoneId: number,
+  query: EventQuery,
+  { spans, columns, path, part, addressesOf }: OpenPart,
+): Promise<number> {
+  if (spans.length === 0) return 0;
+  const selected = columns.map((column) => {
+    if (column === "occurred_at") return "(date_part('epoch', e.occurred_at) * 1000)::bigint";
+    return NUMBERS.includes(column) ? `e.${column}` : `coalesce(${toColumnSql(column, "e.")}, '')`;
+  });
+  // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The
+  // rest of the condition only orders events within that millisecond. Written as a row comparison, the planner would
+  // take it for rare and sort the rest of the day.
+  const after = part?.after ?? null;
+  const isBehind =
+    after === null
+      ? sql``
+      : sql` and (${e.occurredAt} < ${toMoment(after.occurredAt)} or ${e.logId} < ${after.logId})`;
+  const order =
+    part === undefined ? sql`` : sql` order by ${e.occurredAt} desc, ${e.logId} desc limit ${part.limit}`;
+  const isAsked = toCondition(zoneId, query, spans);
+  const isOf =
+    addressesOf === undefined
+      ? sql``
+      : sql` and coalesce(${e.ip}, '') in (select coalesce(${e.ip}, '') from ${wafEvents} ${e} where ${isAsked} and
+          (${e.ruleId} = any (${sql.param([...addressesOf.ruleIds])}::text[]) or ${e.url} ~ ${addressesOf.pattern}))`;
+  const select = sql`select ${sql.raw(selected.join(", "))} from ${wafEvents} ${e}
+    where ${isAsked}${isOf}${isBehind}${order}`;
+  // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost
+  // twice as much.
+  if (part !== undefined && query.clauses.length === 0)
+    await client.query("set local enable_sort = off; set local max_parallel_workers_per_gather = 0");
+  const copied = await copyQuery(client, select, "format csv");
+  return copyToFile(client, copied, path);
+}

@@ -1,4 +1,0 @@
-/** Returns whether a JSON value is an object, not an array and not null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
