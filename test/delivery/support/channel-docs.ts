@@ -2,19 +2,9 @@ import { channelFields } from "#config/file/channel-entry.ts";
 import type { EntryField } from "#config/file/entry-fields.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
-import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
-import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import { toJiraRequests } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
-import {
-  type OpsgenieRequest,
-  toOpsgenieRequests,
-} from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
-import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
 import type { SlackMessage } from "#stages/delivery/channels/slack/slack-block.ts";
-import { toSlackMessage, toWholeSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
@@ -57,46 +47,6 @@ function readSlack({ blocks }: SlackMessage): string {
     .join("\n\n");
 }
 
-function readTeams(message: AlertMessage): string {
-  const { body, actions = [] } = toTeamsMessage(message).attachments[0].content;
-  const lines = body.map(({ inlines }) => inlines.map(({ text }) => text).join(""));
-  return [...lines, ...actions.map(({ title, url }) => `[${title}] ${url}`)].join("\n");
-}
-
-function readDiscord(message: AlertMessage): string {
-  const [embed] = toDiscordMessage(message).embeds ?? [];
-  if (embed === undefined) throw new Error("no embed");
-  const fields = embed.fields.map(({ name, value }) => `${name}\n${value}`);
-  return [embed.title, embed.description, ...fields].join("\n\n");
-}
-
-function readEmail(message: AlertMessage): string {
-  const mail = toEmailMessage(message, "longwatch.example");
-  const thread = mail.inReplyTo === undefined ? [] : [`In-Reply-To: ${mail.inReplyTo}`];
-  const head = [
-    `Subject: ${mail.subject}`,
-    `Message-ID: ${mail.messageId}`,
-    ...thread,
-    `Priority: ${mail.priority}`,
-  ];
-  return `${head.join("\n")}\n\n${mail.text.trimEnd()}`;
-}
-
-function readPagerDuty(message: AlertMessage): string {
-  const event = toPagerDutyEvent(message);
-  return json({ routing_key: "...", ...event });
-}
-
-function readOpsgenie(requests: readonly OpsgenieRequest[]): string {
-  return requests
-    .map(({ method, path, body }) => {
-      const fields = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
-      const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
-      return `${method} ${path}\n${json(Object.fromEntries(fields))}\n\n${text}`;
-    })
-    .join("\n\n");
-}
-
 function readWebhook(message: AlertMessage): string {
   const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
   const {
@@ -130,26 +80,17 @@ function readWebhook(message: AlertMessage): string {
   return json({ ...envelope, data: { ...fields, "...": "" } });
 }
 
-const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> = {
-  terminal: (message) => renderTerminal(message, { columns: 80, paint: paintPlain }).trimEnd(),
-  webhook: readWebhook,
-  slack: (message) => readSlack(toSlackMessage(message)),
-  pagerduty: readPagerDuty,
-  teams: readTeams,
-  discord: readDiscord,
-  "slack-bot": (message) => readSlack(toWholeSlackMessage(message)),
-  alertmanager: (message) =>
-    json(toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 86_400_000 })),
-  opsgenie: (message) => readOpsgenie(toOpsgenieRequests(message)),
-  "jira-service-management": (message) => readOpsgenie(toJiraRequests(message)),
-  email: readEmail,
-};
+/** The kinds that the page shows: a text, a signed object and a chat. The golden files have the others. */
+const READERS: ReadonlyMap<string, (message: AlertMessage) => string> = new Map([
+  ["terminal", (message) => renderTerminal(message, { columns: 80, paint: paintPlain }).trimEnd()],
+  ["webhook", readWebhook],
+  ["slack", (message) => readSlack(toSlackMessage(message))],
+]);
 
 /** Returns the readable text of a transition, fenced and without the markup around it. */
 function captureOf(kind: string, transition: string): string {
-  const [read, message] = [READERS[kind as ChannelKind], STORY[transition]];
-  if (!KINDS.includes(kind as ChannelKind) || message === undefined)
-    throw new Error(`no capture of ${kind} ${transition}`);
+  const [read, message] = [READERS.get(kind), STORY[transition]];
+  if (read === undefined || message === undefined) throw new Error(`no capture of ${kind} ${transition}`);
   const text = read(message);
   const fence = "`".repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)));
   return `${fence}text\n${text}\n${fence}`;
