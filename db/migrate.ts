@@ -23,7 +23,7 @@ export const BEFORE_BASELINE = "Longwatch 0.3.0 of the commit ba571f6e";
 const REASONS = {
   SCHEMA_TOO_NEW:
     "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before",
-  SCHEMA_TOO_OLD: `the tables of the database are older than this version can migrate, and nothing was changed: start ${BEFORE_BASELINE} once, or run its command migrate, and then start this version`,
+  SCHEMA_TOO_OLD: `the tables of the database are older than this version can migrate, and nothing was changed: start ${BEFORE_BASELINE} once, and then start this version`,
 };
 
 /** Thrown for a database that this version can neither use nor migrate. Nothing was changed. */

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -39,16 +39,6 @@ export async function listUnwatchedAlerts(
     .orderBy(asc(alerts.id))
     .limit(limit);
   return rows.flatMap(({ id, zoneId }) => (zoneId === null ? [] : [{ id, zoneId }]));
-}
-
-/** Returns the unresolved alerts that earlier versions made for several rules, the oldest first. */
-export function listGroupAlerts(db: Queryable, limit: number): Promise<{ readonly id: number }[]> {
-  return db
-    .select({ id: alerts.id })
-    .from(alerts)
-    .where(and(sql`${alerts.state} <> 'resolved'`, eq(alerts.kind, "group")))
-    .orderBy(asc(alerts.id))
-    .limit(limit);
 }
 
 /** Closes the open spikes of zones that are no longer watched, because nobody judges them. Returns their number. */

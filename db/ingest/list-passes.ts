@@ -167,19 +167,19 @@ export async function recordListPage(
   };
 }
 
-/** Returns the hours of each page of a pass, in order; null for a page that an earlier version stored. */
+/** Returns the hours of each page of a pass, in order. */
 export async function readPassHours(
   db: Queryable,
   zoneId: number,
   day: string,
   pass: number,
-): Promise<(ReadPage["hours"] | null)[]> {
+): Promise<ReadPage["hours"][]> {
   const rows = await db
     .select({ hours: pages.hours })
     .from(pages)
     .where(and(eq(pages.zoneId, zoneId), eq(pages.day, day), eq(pages.pass, pass)))
     .orderBy(pages.page);
-  return rows.map(({ hours }) => hours);
+  return rows.flatMap(({ hours }) => (hours === null ? [] : [hours]));
 }
 
 /** Ends a pass that cannot go on. The next pass begins at the first page. */

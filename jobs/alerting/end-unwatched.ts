@@ -1,10 +1,5 @@
 import { lockAlert } from "#db/alerting/alert-acts.ts";
-import {
-  closeSpike,
-  closeUnwatchedSpikes,
-  listGroupAlerts,
-  listUnwatchedAlerts,
-} from "#db/alerting/unwatched-zones.ts";
+import { closeSpike, closeUnwatchedSpikes, listUnwatchedAlerts } from "#db/alerting/unwatched-zones.ts";
 import type { Database } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
@@ -15,8 +10,6 @@ import { storeResolved } from "./resolve-alert.ts";
 
 /** The next run takes the rest. */
 const MOST_ALERTS = 500;
-/** Says why an alert of an earlier version ends. */
-const UNGROUPED = "Longwatch no longer groups rules: each has an alert of its own or is part of an incident";
 
 export interface EndUnwatchedDeps {
   readonly database: Database;
@@ -25,9 +18,8 @@ export interface EndUnwatchedDeps {
 
 /**
  * Resolves the alerts of zones that left the configuration of every process an hour ago, and closes their spikes.
- * Nobody judges them any more, so they would stay open for ever. The same for the alerts that earlier versions made for
- * several rules. Returns how many alerts were resolved. Several replicas may run this at once: an alert is resolved under
- * its lock, and only if it is open then.
+ * Nobody judges them any more, so they would stay open for ever. Returns how many alerts were resolved. Several replicas
+ * may run this at once: an alert is resolved under its lock, and only if it is open then.
  */
 export async function endUnwatched({ database, log }: EndUnwatchedDeps, nowMs: number): Promise<number> {
   const found = await listUnwatchedAlerts(database.db, MOST_ALERTS);
@@ -38,13 +30,7 @@ export async function endUnwatched({ database, log }: EndUnwatchedDeps, nowMs: n
   const closed = isWhole ? await closeUnwatchedSpikes(database.db, nowMs) : 0;
   const zoneIds = [...new Set(found.map(({ zoneId }) => zoneId))];
   if (ended + closed > 0) log.info({ zoneIds, ended, closed }, "alerts of unwatched zones ended");
-  const grouped = (await listGroupAlerts(database.db, MOST_ALERTS)).map(({ id }) => ({
-    id,
-    because: UNGROUPED,
-  }));
-  const groups = await endAll({ database, log }, grouped, nowMs);
-  if (groups.ended > 0) log.info({ ended: groups.ended }, "alerts of rule groups ended");
-  return ended + groups.ended;
+  return ended;
 }
 
 interface Ending {

@@ -38,12 +38,10 @@ export function toStored(
 export async function persistTransition(tx: Queryable, change: NewTransition): Promise<boolean> {
   const { row, before, alert, reason, recipients, identity, toMessage } = change;
   const { firedAt, ...stored } = toStored(alert, identity);
-  // A group that has spread to another zone is no longer of one zone: keys for its first zone may not see it.
-  const zoneId = row !== null && row.zoneId === null ? null : identity.zoneId;
   const alertId =
     row === null || reason === "first"
-      ? (await insertAlerts(tx, [{ ...stored, firedAt, zoneId }])).get(identity.fingerprint)
-      : (await changeAlert(tx, row, { ...stored, zoneId }))
+      ? (await insertAlerts(tx, [{ ...stored, firedAt }])).get(identity.fingerprint)
+      : (await changeAlert(tx, row, stored))
         ? row.id
         : undefined;
   if (alertId === undefined) return false;

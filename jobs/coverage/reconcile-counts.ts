@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Queryable } from "#db/client.ts";
-import { readCoverageHours } from "#db/coverage/coverage-report.ts";
 import {
   lockHours,
   proveAnew,
@@ -10,7 +9,6 @@ import {
   writeLooks,
 } from "#db/coverage/covered-hours.ts";
 import { readGone, readHorizon, writeHorizon } from "#db/coverage/horizons.ts";
-import { readHourContents } from "#db/coverage/hour-contents.ts";
 import {
   type HourComparison,
   readEndCells,
@@ -34,7 +32,6 @@ import {
   isMissing,
 } from "#stages/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
-import { findSealFaults } from "#stages/coverage/find-seal-faults.ts";
 import {
   countDeficits,
   explainReopening,
@@ -139,12 +136,10 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   } else await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
   await mergeSurplus(deps, zone, { found, compared, upstream, at });
   const checked = await recount(database.db, zoneId, { found, upstream });
-  const faults = await findOldFaults(database.db, zoneId, compared);
   const { reopened, open } = await inTransaction(database, async ({ tx }) => {
     const recorded = await record(tx, zoneId, {
       checked,
       compared,
-      faults,
       upstream,
       at,
       horizon,
@@ -237,10 +232,8 @@ async function mergeSurplus(
   const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
   for (const hour of found) {
     const before = known.get(hour.startsAt);
-    // Doubles in an hour that an earlier version sealed may hide losses. The hour is checked once.
-    const isUnknown = before !== undefined && isOfEarlierVersion(before);
     const isAccepted = before?.state === "sealed" && isAsSealed(before, hour, upstream);
-    if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
+    if (countDeficits(hour).count === 0 || isAccepted) continue;
     const reason = "A log id was stored under two times.";
     const merged = await inTransaction(database, async ({ tx }) => {
       const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);
@@ -273,41 +266,10 @@ async function recount(
   return found.map((hour) => recounted.get(hour.startsAt) ?? hour);
 }
 
-/**
- * Returns whether an earlier version sealed the hour, and this version has not compared it yet. Earlier versions
- * stored no looks.
- */
-function isOfEarlierVersion({ state, looks }: CoveredHour): boolean {
-  return state === "sealed" && looks.counts === undefined;
-}
-
-/**
- * Returns what contradicts the seals of an earlier version, by hour: earlier versions accepted some seals that this
- * version does not. Reads every event of these hours, once after the upgrade.
- */
-async function findOldFaults(
-  db: Queryable,
-  zoneId: number,
-  compared: readonly CoveredHour[],
-): Promise<Map<number, string>> {
-  const faults = new Map<number, string>();
-  const old = compared.filter(isOfEarlierVersion).map(({ startsAt }) => startsAt);
-  if (old.length === 0) return faults;
-  const span = { from: Math.min(...old), to: Math.max(...old) + 1 };
-  for (const hour of await readCoverageHours(db, zoneId, span)) {
-    if (!isOfEarlierVersion(hour)) continue;
-    const [fault] = findSealFaults(hour, await readHourContents(db, zoneId, hour.startsAt));
-    if (fault !== undefined) faults.set(hour.startsAt, fault.text);
-  }
-  return faults;
-}
-
 interface Checked {
   readonly checked: readonly ComparedHour[];
   /** The same hours as they were before their events were counted. */
   readonly compared: readonly CoveredHour[];
-  /** The contradictions to seals of an earlier version, by hour. */
-  readonly faults: ReadonlyMap<number, string>;
   readonly upstream: CellCounts;
   readonly at: number;
   /** The earliest moment that could still be requested when the platform had answered. */
@@ -322,7 +284,7 @@ interface Checked {
 async function record(
   tx: Queryable,
   zoneId: number,
-  { checked, compared: counted, faults, upstream, at, horizon, lastProofMs }: Checked,
+  { checked, compared: counted, upstream, at, horizon, lastProofMs }: Checked,
 ) {
   const starts = checked.map(({ startsAt }) => startsAt);
   const locked = await lockHours(tx, zoneId, starts);
@@ -333,24 +295,21 @@ async function record(
   const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
   const sealed = compared.filter(({ before }) => before.state === "sealed");
   const same = sealed.filter(({ before, hour }) => isAsSealed(before, hour, upstream));
-  const isBroken = (one: (typeof compared)[number]) =>
-    faults.has(one.hour.startsAt) || (!same.includes(one) && !isExpiring(one, horizon));
-  const broken = sealed.filter((one) => isQuiet(one) && isBroken(one));
-  const reopened = broken.map(({ before, hour }) => {
-    const { startsAt } = hour;
-    return { startsAt, reason: explainReopening(before, hour, faults.get(startsAt)) };
-  });
+  const broken = sealed.filter((one) => isQuiet(one) && !same.includes(one) && !isExpiring(one, horizon));
+  const reopened = broken.map(({ before, hour }) => ({
+    startsAt: hour.startsAt,
+    reason: explainReopening(before, hour),
+  }));
   await reopenHours(tx, zoneId, reopened, at);
-  const confirmed = same.filter((one) => isQuiet(one) && !broken.includes(one));
+  const confirmed = same.filter(isQuiet);
   const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
   if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
 
   const open = compared.filter((one) => one.before.state === "open" || broken.includes(one));
-  // The look of a sealed hour's seal stays. An hour sealed by an earlier version has none, so it gets one.
-  const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
   const quiet = open.filter(isQuiet);
+  // The look of a sealed hour's seal stays.
   const looks = new Map(
-    [...quiet, ...unlooked].map(({ before, hour }) => {
+    quiet.map(({ before, hour }) => {
       const seen = toCountsLook(hour, upstream, at);
       return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
     }),

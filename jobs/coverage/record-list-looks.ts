@@ -22,7 +22,7 @@ interface PassedDay {
 /**
  * Stores a full list pass as a look at every hour of its day that had begun and that the platform has not begun to
  * forget. An entry that the list shows in another hour than its event counts in the event's hour, if the hour then holds
- * as many events as are stored. A pass that an earlier version began stores nothing; the next pass does.
+ * as many events as are stored. A pass of which a page is missing stores nothing.
  */
 export async function recordListLooks(
   database: Database,
@@ -30,9 +30,8 @@ export async function recordListLooks(
   { pass, startedAt, pagesSeen, unreadable }: ListPass & { readonly unreadable: number },
 ): Promise<void> {
   const pages = await readPassHours(database.db, zoneId, toDay(dayStart), pass);
-  const known = pages.filter((hours) => hours !== null);
-  if (known.length < pages.length || known.length < pagesSeen) return;
-  const shown = joinPageHours(known);
+  if (pages.length < pagesSeen) return;
+  const shown = joinPageHours(pages);
   const hours: number[] = [];
   for (let hour = dayStart; hour < Math.min(dayStart + DAY_MS, startedAt); hour += HOUR_MS)
     if (hour >= horizonAt(startedAt)) hours.push(hour);

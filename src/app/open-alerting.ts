@@ -37,7 +37,6 @@ const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
   signIn: null,
   digestChannels: null,
   schedule: "schedule",
-  unused: null,
 };
 
 /**
@@ -49,10 +48,6 @@ export function openAlerting(parts: AlertingParts) {
   let alerting = config.alerting;
   // Holders of this map always see the current channels, because a reload replaces its content.
   const notifiers = new Map(openAll(alerting, parts));
-  const warnUnused = ({ unused }: Alerting) => {
-    if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
-  };
-  warnUnused(alerting);
   if (config.consoleUrl === null && alerting.channels.some(({ kind }) => kind !== "terminal"))
     log.warn({ setting: "LONGWATCH_PUBLIC_URL" }, "messages left without a link to the console");
   return {
@@ -75,7 +70,6 @@ export function openAlerting(parts: AlertingParts) {
         alerting = next;
         parts.metrics.configReloaded("taken");
         log.info({ channels: [...notifiers.keys()] }, "configuration file reloaded");
-        warnUnused(next);
         const waiting = findWaiting(config.alerting, next);
         if (waiting.length > 0) log.warn({ parts: waiting }, "parts changed that the next start applies");
         // Their receivers are no longer known, so nobody can send them the end of an alert.

@@ -1,16 +1,13 @@
 import { eq, sql } from "drizzle-orm";
-import pino from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { readOpenWork } from "#db/service/service-status.ts";
-import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { incidentWith } from "../delivery/support/messages.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
@@ -345,41 +342,4 @@ test("an incident that a person has resolved fires again for an attacker that jo
   await run(62, 63);
   expect((await sent()).slice(2)).toEqual(["again .3+.2+.1 | 942100"]);
   expect((await world.messages()).at(-1)?.message).toMatchObject({ isAgain: true, state: "firing" });
-});
-
-test("an alert that an earlier version made for several rules ends once, and its channels learn why", async () => {
-  const stored = { kind: "group", zoneId: 101, ruleId: null, firedAt: at(0) };
-  const entry = { transition: 1, at: at(0).getTime(), reason: "first", state: "firing" };
-  const groups = [
-    { ...stored, fingerprint: "notified", transitions: [{ ...entry, channels: ["chat"] }] },
-    { ...stored, fingerprint: "muted", transitions: [{ ...entry, silencedBy: 3 }] },
-    // One of rules in several zones.
-    { ...stored, zoneId: null, fingerprint: "wide", transitions: [{ ...entry, channels: ["pager"] }] },
-  ];
-  for (const group of groups) {
-    const headline = "Flood: 3 rules in zone 101 are spiking at once";
-    const [row] = await database.db.insert(alerts).values(group).returning();
-    const { id: alertId = 0, zoneId = null, fingerprint: dedupeKey = "" } = row ?? {};
-    const over = { kind: "spike", ruleId: null, zoneId, headline, alertId, dedupeKey } as const;
-    await database.db
-      .update(alerts)
-      .set({ details: { message: incidentWith(3, over) } })
-      .where(eq(alerts.id, alertId));
-  }
-  const deps = { database, log: pino({ level: "silent" }) };
-  const ended = await Promise.all(Array.from({ length: 3 }, () => endUnwatched(deps, at(9).getTime())));
-  expect(ended.reduce((all, one) => all + one)).toBe(3);
-  expect(await endUnwatched(deps, at(10).getTime())).toBe(0);
-  const said = (await world.messages()).map(({ channel, message: { reason, state, headline } }) => {
-    return `${channel} ${reason} ${state} ${headline}`;
-  });
-  const because = "Longwatch no longer groups rules: each has an alert of its own or is part of an incident";
-  expect(said).toEqual([
-    `chat resolved resolved Resolved, because ${because}: Flood: 3 rules in zone 101 are spiking at once`,
-    `pager resolved resolved Resolved, because ${because}: Flood: 3 rules in zone 101 are spiking at once`,
-  ]);
-  for (const { state, transitions } of await world.alerts()) {
-    expect(state).toBe("resolved");
-    expect((transitions as { note?: string }[]).at(-1)?.note).toBe(because);
-  }
 });

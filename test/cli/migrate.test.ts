@@ -36,7 +36,7 @@ test("migrate and start name the version that must run first for a database befo
     now: Date.now(),
   });
   const named =
-    "the tables of the database are older than this version can migrate, and nothing was changed: start Longwatch 0.3.0 of the commit ba571f6e once, or run its command migrate, and then start this version\n";
+    "the tables of the database are older than this version can migrate, and nothing was changed: start Longwatch 0.3.0 of the commit ba571f6e once, and then start this version\n";
   expect([code, out, err]).toEqual([1, "", `longwatch migrate: ${named}`]);
 
   const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;

@@ -171,6 +171,14 @@ test("a sealed hour whose events changed is named, with the command that copies 
   const command = ownCommand("backfill --zone 101 --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z");
   expect(out).toMatch(/\n\d+ differences\.\n[^\n]+\n$/);
   expect(out.split("\n").at(-2)).toBe(`To copy these hours again: ${command}`);
+  const { rows: doubled } = await database.pool.query<{ log_id: string }>(
+    `insert into waf_events (zone_id, occurred_at, log_id, route, feature, rule_id)
+     select zone_id, occurred_at + interval '1 ms', log_id, route, feature, rule_id from waf_events
+     where occurred_at >= '2026-11-20 11:00Z' and occurred_at < '2026-11-20 11:59Z' limit 1 returning log_id`,
+  );
+  expect((await run(null, SPAN)).out).toContain(
+    `2026-11-20 11:00: its seal 0, stored 1 (stored with two different times: ${doubled[0]?.log_id})\n`,
+  );
 });
 
 test("hostile rules are printed harmless, in JSON they stay what they are", async () => {

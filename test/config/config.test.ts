@@ -267,23 +267,6 @@ test("every setting is listed with what holds here, secrets hidden, what is set 
   expect(mistakesOf(() => listSettings({ LONGWATCH_PORT: "x" }))).toHaveLength(1);
 });
 
-test("config check names the settings that earlier versions had and that change nothing now", async () => {
-  const file = path.join(makeTemporaryFolder("config-unused"), "longwatch.yaml");
-  writeFileSync(
-    file,
-    "route: { group_by: [zone], routes: [{ group_wait: 1m }, { group_from: 3, routes: [{ group_by: [] }] }] }\n",
-  );
-  const config = () => parseServiceConfig({ LONGWATCH_CONFIG: file });
-  const readers = { check: config, config, list: () => [], running: () => null };
-  const check = async (...args: string[]) =>
-    (await runStoreCommand((_, io) => configCommand(readers, io), {}, ["check", ...args], { now: 0 })).out;
-  const unused = ["route.group_by", "route.routes[1].group_from", "route.routes[1].routes[0].group_by"];
-  expect(await check()).toContain(`Not used any more: ${unused.join(", ")}. `);
-  expect(JSON.parse(await check("--json"))).toMatchObject({ isRight: true, unused });
-  writeFileSync(file, "route: { group_wait: 1m }\n");
-  expect(await check()).not.toContain("Not used");
-});
-
 test.each([
   ["email", "ada@example.org", true],
   ["profile.e-mail", "desk", true],
@@ -379,7 +362,6 @@ test("config check names the file that it read, and the other file that the runn
     configFile: own,
     serviceFile: its,
     schedule: [],
-    unused: [],
     decidesByEmail: false,
     ending: [],
   });

@@ -88,13 +88,6 @@ const matchers = z
   .describe("every named member must match, with one of its values; empty matchers match every alert");
 
 const timing = {
-  group_by: labels.optional().describe("not used any more: alerts of one attack are one incident"),
-  group_from: z
-    .int()
-    .min(2)
-    .max(10_000)
-    .optional()
-    .describe("not used any more: alerts of one attack are one incident"),
   group_wait: duration.optional().describe("how long the first message waits after the spike opened"),
   group_interval: duration
     .optional()

@@ -15,7 +15,7 @@ import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import type { Detection } from "#stages/detection/detection-settings.ts";
 import { FLOOR } from "#stages/detection/policy.ts";
 import { readSmallFile } from "../read-small-file.ts";
-import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
+import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
 import { readChannel } from "./read-channels.ts";
 import { readDestination } from "./read-destinations.ts";
@@ -39,8 +39,6 @@ export interface Alerting {
   readonly digestChannels: readonly string[];
   /** The cron expressions that the file sets. */
   readonly schedule: Partial<Schedule>;
-  /** Paths of settings that earlier versions had and that change nothing now. */
-  readonly unused: readonly string[];
 }
 
 export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
@@ -75,7 +73,6 @@ export function defaultAlerting({
     signIn: null,
     digestChannels: [],
     schedule: {},
-    unused: [],
   };
 }
 
@@ -151,7 +148,6 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const routing = toRouting(parsed.data, names);
   const links = [...consoleLinks(options.publicUrl), ...routing.links];
   const schedule = dropUnset(parsed.data.schedule ?? {});
-  const unused = parsed.data.route === undefined ? [] : findUnused("route", parsed.data.route);
   const alerting = {
     channels,
     destinations,
@@ -161,17 +157,8 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     signIn,
     digestChannels,
     schedule,
-    unused,
   };
   return { alerting, mistakes: [], channels: names };
-}
-
-function findUnused(at: string, { group_by: by, group_from: from, routes = [] }: RouteEntry): string[] {
-  return [
-    ...(by === undefined ? [] : [`${at}.group_by`]),
-    ...(from === undefined ? [] : [`${at}.group_from`]),
-    ...routes.flatMap((route, index) => findUnused(`${at}.routes[${index}]`, route)),
-  ];
 }
 
 /** The link that every message begins with: its alert in the console. */

@@ -1,6 +1,4 @@
-import type { AlertMessage } from "#model/alert-message.ts";
 import type { AlertSubject } from "#model/fingerprint.ts";
-import { type SourceTraits, sharedValues } from "#model/subject.ts";
 import { parseDetails } from "./alert-details.ts";
 import { gravestSeverity } from "./alert-history.ts";
 import { type StoredAlert, toAlertRecord } from "./alert-record.ts";
@@ -18,19 +16,7 @@ export function toSilencedAlert(
     ruleId,
     rules: message?.rules,
     severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
-    traits: message === null ? {} : (message.traits ?? traitsOf(message.top)),
+    traits: message?.traits ?? {},
     attackers: message?.attackers?.filter(({ isActive }) => isActive) ?? [],
-  };
-}
-
-/** The traits of a message that an earlier version has written. */
-function traitsOf({ ips, asns, countries, ja4s, userAgents, paths }: AlertMessage["top"]): SourceTraits {
-  return {
-    ip: sharedValues(ips),
-    asn: sharedValues(asns),
-    country: sharedValues(countries),
-    ja4: sharedValues(ja4s),
-    ua: sharedValues(userAgents),
-    url: sharedValues(paths),
   };
 }

@@ -1,17 +1,12 @@
 import { z } from "zod";
 import type { HourContents } from "#model/covered-hour.ts";
 
-/** The evidence of a seal, as this version and earlier versions write it. */
+/** What is compared of the evidence of a seal. */
 const Evidence = z.object({
   stored: z.object({ count: z.number(), ids: z.string() }).optional(),
   search: z.object({ lacks: z.object({ count: z.number() }).optional() }).nullish(),
   counts: z
-    .object({
-      upstream: z.number().nullish(),
-      stored: z.number().nullish(),
-      count: z.number().optional(),
-      lacks: z.object({ count: z.number() }).optional(),
-    })
+    .object({ count: z.number().optional(), lacks: z.object({ count: z.number() }).optional() })
     .nullish(),
 });
 
@@ -36,7 +31,7 @@ export function findSealFaults(
   const read = Evidence.safeParse(evidence);
   const { stored, search, counts } = read.success ? read.data : {};
   const faults: SealFault[] = [];
-  const sealedCount = stored?.count ?? counts?.stored ?? storedCount;
+  const sealedCount = stored?.count ?? storedCount;
   if (holds.count !== sealedCount)
     faults.push({
       expected: sealedCount,
@@ -49,7 +44,7 @@ export function findSealFaults(
       found: holds.count,
       text: "the same number of events as at the seal, but different events",
     });
-  const platform = counts?.upstream ?? counts?.count ?? null;
+  const platform = counts?.count ?? null;
   if (
     platform !== null &&
     platform + (counts?.lacks?.count ?? 0) < sealedCount &&

@@ -23,9 +23,9 @@ export function isAsSealed(
   upstream: CellCounts,
 ): boolean {
   if (compared.differing.some(({ storedCount, upstreamCount }) => storedCount < upstreamCount)) return false;
-  // Earlier versions stored no look.
-  if (counts !== undefined && counts.ids !== digestCells(upstream, compared)) return false;
-  return isSameLacks(countDeficits(compared), counts?.lacks);
+  return (
+    counts?.ids === digestCells(upstream, compared) && isSameLacks(countDeficits(compared), counts.lacks)
+  );
 }
 
 /** Returns whether the platform counts more events of a rule than at the seal of the hour. */
@@ -39,14 +39,12 @@ export function isAboveSeal({ looks: { counts } }: CoveredHour, { differing }: C
   return lacked.size > 0;
 }
 
-/** Returns the reason, for people, why a comparison withdraws the seal of an hour. `fault`: of a seal of an earlier version. */
+/** Returns the reason, for people, why a comparison withdraws the seal of an hour. */
 export function explainReopening(
   { looks: { counts } }: CoveredHour,
   { upstreamCount, storedCount }: ComparedHour,
-  fault: string | undefined,
 ): string {
   const found = `The platform counts ${upstreamCount} events, ${storedCount} are stored.`;
-  if (fault !== undefined) return `${found} The seal of an earlier version shows ${fault}.`;
   if (upstreamCount !== storedCount || counts === undefined) return found;
   return `${found} It counted ${counts.count} at the seal.`;
 }

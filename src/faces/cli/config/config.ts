@@ -97,22 +97,16 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
             configFile: config.file,
             serviceFile,
             schedule: ticks,
-            unused: config.alerting.unused,
             decidesByEmail: config.alerting.signIn !== null && decidesByEmail(config.alerting.signIn),
             ending: listEnding(config.alerting.channels),
           });
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeEnding(config)}${describeEmail(config)}${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeEnding(config)}${describeEmail(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
-}
-
-function describeUnused({ alerting: { unused } }: Config): string {
-  if (unused.length === 0) return "";
-  return `Not used any more: ${unused.join(", ")}. The rules of an attack are part of its incident. Remove these settings.\n`;
 }
 
 function describeEnding({ alerting: { channels } }: Config): string {

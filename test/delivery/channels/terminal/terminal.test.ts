@@ -129,8 +129,6 @@ test("the command is one line outside the frame, at every width, called as it is
   expect(printed(`longwatch ${command}`)).toMatch(
     /╰─+\nAcknowledge:\nlongwatch alerts ack 7\nSilence:\nlongwatch silences add .* 'why'\n$/,
   );
-  // Messages of an earlier version name the npm script.
-  expect(printed(`npm run -s longwatch -- ${command}`)).not.toContain("npm");
   const here = { command: "npm run -s longwatch --" };
   expect(printed(`longwatch ${command}`, here)).toContain("\nnpm run -s longwatch -- alerts ack 7\n");
   expect(printed(`longwatch ${command}`, here)).toContain(`\nnpm run -s longwatch -- ${command}\n`);

@@ -85,8 +85,8 @@ function renderCommands({ commands }: Outline, { paint }: Page, command: string)
     .join("");
 }
 
-/** The program's name in messages. Messages of earlier versions contain the npm script. */
-const PROGRAM = /^(?:npm run -s longwatch --|longwatch)(?= )/;
+/** The program's name in messages. */
+const PROGRAM = /^longwatch(?= )/;
 
 function callWith(text: string, command: string): string {
   return text.replace(PROGRAM, () => command);
