@@ -120,6 +120,27 @@ describe("a new key", () => {
     },
   );
 
+  test.each([
+    [5, "tool", 1],
+    [6, "tool", 2],
+    [0, "other tool", 2],
+  ])(
+    "an address that begins %d minutes later, with another user agent and %s, has a part in %d incidents",
+    (later, ja4, incidents) => {
+      const { open } = run(
+        [
+          { at: START, fires: [scanner(one)] },
+          { at: START + later, fires: [scanner(two)] },
+        ],
+        [
+          ...eventsOf(one, { ja4: "tool" }),
+          ...eventsOf(two, { ja4, from: START - 14 + later, minutes: 15 - later }),
+        ],
+      );
+      expect(open).toHaveLength(incidents);
+    },
+  );
+
   test("addresses without a JA4 and a user agent are not linked by these", () => {
     const bare = { ja4: "", ua: "" };
     const { open } = run(
@@ -308,6 +329,19 @@ describe("a rule's spike", () => {
     expect(findMembership(few, young, [...few, ...eventsOf(one, { minutes: 50 })], true)).toBeNull();
     const later = young.map((incident) => ({ ...incident, openedAt: START - 60 }));
     expect(findMembership(some, later, some, true)).toBeNull();
+  });
+
+  test("is a member if it opens while many do the same on the path of the incident, not if it was there before", () => {
+    const onPath = (third: number) =>
+      Array.from({ length: 10 }, (_, i) =>
+        eventsOf(`192.0.${third}.${i}`, { minutes: 1, ja4: "browser", ua: `${third}`, url: "/search?q=1" }),
+      ).flat();
+    const attackers = Array.from({ length: 5 }, (_, i) => scanner(`192.0.2.${i}`));
+    const { open: botnet } = run([{ at: START, fires: attackers }], onPath(2));
+    expect(botnet).toHaveLength(1);
+    const inHour = [...onPath(2), ...onPath(3)];
+    expect(findMembership(onPath(3), botnet, inHour, true)).toBe(botnet[0]);
+    expect(findMembership(onPath(3), botnet, inHour, false)).toBeNull();
   });
 
   test("is alone without an incident, and without events", () => {

@@ -29,6 +29,17 @@ function eventsOf(number: number, over: (index: number) => Partial<MinuteEvent> 
 const shared = (number: number, of = 10) =>
   eventsOf(of, (index) => ({ ruleId: "942100", ...(index < number ? {} : { ip: `203.0.113.${index}` }) }));
 
+/** Events of as many senders, the first of which has that number, with two browsers on one path. */
+const crowd = (first: number, senders: number, over: (index: number) => Partial<MinuteEvent> = () => ({})) =>
+  eventsOf(senders, (index) => ({
+    ip: `192.0.2.${first + index}`,
+    ja4: `browser ${index % 2}`,
+    url: `/search?q=${first + index}`,
+    ...over(index),
+  }));
+const start = () => ({ url: "https://shop.example/?a=1" });
+const unknown = () => ({ ja4: null, ua: null });
+
 const isSame = (events: readonly MinuteEvent[], other: readonly MinuteEvent[]) =>
   findSameCause(events, [{ events: other }]) !== null;
 
@@ -56,8 +67,8 @@ describe("the cause of a rule's events is another rule's", () => {
       true,
     ],
     [
-      "not if six of ten senders are, on one path",
-      shared(6).map((event) => ({ ...event, url: "/login?a=1" })),
+      "not if six of ten senders are, on one path with other clients",
+      shared(6).map((event) => ({ ...event, url: "/login?a=1", ja4: "other" })),
       eventsOf(10, (i) => ({ minute: START + 30 + i, url: "https://shop.example/login" })),
       false,
     ],
@@ -115,6 +126,35 @@ describe("the cause of a rule's events is another rule's", () => {
       eventsOf(10, (i) => ({ ip: `192.0.3.${i}`, asn: "AS1", ua: "app/3", url: `/b/${i}` })),
       false,
     ],
+    ["if many other senders with the same clients are on one path", crowd(1, 5), crowd(100, 40), true],
+    ["if few other senders are, with the same clients as few", crowd(1, 2), crowd(100, 4), true],
+    ["not if few senders are among many", crowd(1, 4), crowd(100, 40), false],
+    [
+      "if few senders are among many, all with one tool",
+      crowd(1, 4, () => ({ ja4: "tool" })),
+      crowd(100, 40, () => ({ ja4: "tool" })),
+      true,
+    ],
+    [
+      "if seven tenths of the clients are the other's",
+      crowd(1, 10, (i) => (i < 3 ? { ja4: "else" } : {})),
+      crowd(100, 40),
+      true,
+    ],
+    [
+      "not if six tenths of the clients are",
+      crowd(1, 10, (i) => (i < 4 ? { ja4: "else" } : {})),
+      crowd(100, 40),
+      false,
+    ],
+    [
+      "not if only six tenths of the other's requests are on the path",
+      crowd(1, 10),
+      crowd(100, 40, (i) => (i < 16 ? { url: `/page/${i}` } : {})),
+      false,
+    ],
+    ["not if the path is the start page", crowd(1, 10, start), crowd(100, 40, start), false],
+    ["not if no client is known", crowd(1, 10, unknown), crowd(100, 40, unknown), false],
     ["not without events", [], eventsOf(10), false],
     ["not if the other has no events", shared(10), [], false],
   ])("%s", (_what, events, other, expected) => {

@@ -1,4 +1,5 @@
 import type { AttackerRole, SourceKind } from "#model/kinds.ts";
+import type { MinuteEvent } from "../sources/count-hour.ts";
 import type { Fire } from "../sources/judge-sources.ts";
 import { type SourceEvent, sourceKeyOf, toSourceKey, toSourcePath } from "../sources/source-event.ts";
 
@@ -27,8 +28,13 @@ export function createAttackerTest(
 /** An address that sends so much of its events to one path attacks that path. */
 const TARGET_SHARE = 0.7;
 
+/** Addresses with one fingerprint that begin so soon after each other begin together, whatever user agents they name. */
+const TOGETHER_MINUTES = 5;
+
 /** Tools of an address: the values that its events show most, and its rules. Hostile text. */
 interface Tool {
+  /** The minute of its first event. */
+  readonly from: number;
   /** The path that it attacks; empty if there are several. */
   readonly target: string;
   readonly ja4: string;
@@ -37,18 +43,19 @@ interface Tool {
 }
 
 /** The events of an address are one list while an hour is judged, and are compared with each new address. */
-const tools = new WeakMap<readonly SourceEvent[], Tool>();
+const tools = new WeakMap<readonly MinuteEvent[], Tool>();
 
-function toTool(events: readonly SourceEvent[]): Tool {
+function toTool(events: readonly MinuteEvent[]): Tool {
   const known = tools.get(events) ?? describeTool(events);
   tools.set(events, known);
   return known;
 }
 
-function describeTool(events: readonly SourceEvent[]): Tool {
+function describeTool(events: readonly MinuteEvent[]): Tool {
   const paths = events.map(({ url }) => (url === null ? "" : toSourcePath(url)));
   const path = commonest(paths);
   return {
+    from: Math.min(...events.map(({ minute }) => minute)),
     target: paths.filter((one) => one === path).length >= TARGET_SHARE * paths.length ? path : "",
     ja4: commonest(events.map(({ ja4 }) => toSourceKey(ja4))),
     ua: commonest(events.map(({ ua }) => toSourceKey(ua))),
@@ -64,21 +71,22 @@ function commonest(values: readonly string[]): string {
 
 /**
  * Returns a function that tests whether an address probably attacks together with another: it is of the same network of 256
- * addresses (of IPv6: /48), attacks the same path, or has the same tool and half of the rules of the smaller one in common. `eventsOf` returns those of an
- * hour, because an attacker has tried few of its rules when it is found.
+ * addresses (of IPv6: /48), attacks the same path, or has the same tool and half of the rules of the smaller one in common. A tool is a fingerprint with a user
+ * agent, or a fingerprint alone if both begin together. `eventsOf` returns those of an hour, because an attacker has tried few of its rules when it is found.
  */
 export function createLinkTest(
   address: string,
-  eventsOf: (address: string) => readonly SourceEvent[],
+  eventsOf: (address: string) => readonly MinuteEvent[],
 ): (other: Attacker) => boolean {
   const network = networkOf(address);
   const own = toTool(eventsOf(address));
   return (other) => {
     if (!isAddress(other)) return false;
     if (network !== null && network === networkOf(other.key)) return true;
-    const { target, ja4, ua, rules } = toTool(eventsOf(other.key));
+    const { from, target, ja4, ua, rules } = toTool(eventsOf(other.key));
     if (target !== "" && target === own.target) return true;
-    if (ja4 !== own.ja4 || ua !== own.ua || (ja4 === "" && ua === "")) return false;
+    const isTogether = ja4 !== "" && Math.abs(from - own.from) <= TOGETHER_MINUTES;
+    if (ja4 !== own.ja4 || (ua !== own.ua && !isTogether) || (ja4 === "" && ua === "")) return false;
     const common = [...rules].filter((rule) => own.rules.has(rule)).length;
     return common > 0 && 2 * common >= Math.min(rules.size, own.rules.size);
   };

@@ -46,23 +46,34 @@ export function findMembership<One extends Incident>(
     return tests.reduce((most, one) => (one.held > most.held ? one : most)).incident;
   const minute = Math.max(...events.map((event) => event.minute));
   const from = Math.min(...events.map(({ minute }) => minute));
-  const own = describeCause(events).requests;
+  const own = describeCause(events);
   const lifted = tests.find((one) => {
     const { incident, isOf } = one;
     const risesWith = opensNow && minute < incident.openedAt + YOUNG_MINUTES;
     if (risesWith && one.held >= OVERLAP * events.length) return true;
-    if (!risesWith && incident.attackers.some(isAddress)) return false;
+    if (!opensNow && incident.attackers.some(isAddress)) return false;
     const theirs = inHour.filter((event) => event.minute >= from && isOf(event));
-    return theirs.length > 0 && shareIn(describeCause(theirs).requests, own, theirs.length) >= MEMBER_SHARE;
+    if (theirs.length === 0) return false;
+    const other = describeCause(theirs);
+    if (opensNow && isSameCrowd(own, other)) return true;
+    if (!risesWith && incident.attackers.some(isAddress)) return false;
+    return shareIn(other.requests, own.requests, theirs.length) >= MEMBER_SHARE;
   });
   return lifted?.incident ?? null;
 }
 
 /**
- * Returns the open spike that has the same cause as the events of a rule: seven tenths of its requests are also the other's, or of
- * its senders, and the most frequent path of both is the same, or both are of one client: a network with a program's user agent, or a fingerprint with a user agent if no address is known. Null if
- * there is none. A request is known by its sender, URL and minute. One whose sender or URL is missing is unknown: it is nobody
- * else's.
+ * Returns the open spike that has the same cause as the events of a rule; null if there is none. The first row that applies decides:
+ *
+ * | the rule and the other have in common                                                                  |
+ * |--------------------------------------------------------------------------------------------------------|
+ * | one client: a network with a program's user agent, or a fingerprint with a user agent if no address is known |
+ * | seven tenths of the rule's requests                                                                    |
+ * | the most frequent path, and seven tenths of the rule's senders                                         |
+ * | the path of seven tenths of the events of each, seven tenths of the rule's clients, and how many send  |
+ *
+ * The last row is for what a request of its own makes of each text: the visitors of a form, or a botnet. A request is known by its
+ * sender, URL and minute. One whose sender or URL is missing is unknown: it is nobody else's.
  */
 export function findSameCause<One extends { readonly events: readonly MinuteEvent[] }>(
   events: readonly MinuteEvent[],
@@ -77,10 +88,24 @@ export function findSameCause<One extends { readonly events: readonly MinuteEven
     const isOnPath = own.path !== "" && own.path === other.path;
     const requests = shareIn(own.requests, other.requests, events.length);
     const senders = isOnPath ? shareIn(own.senders, other.senders, sumOf(own.senders)) : 0;
-    const share = Math.max(requests, senders);
+    const share = Math.max(requests, senders, isSameCrowd(own, other) ? MEMBER_SHARE : 0);
     if (share >= MEMBER_SHARE && share > (best?.share ?? 0)) best = { one, share };
   }
   return best?.one ?? null;
+}
+
+/** From so many senders on, they are many. */
+const MANY_SENDERS = 5;
+
+/**
+ * Returns whether senders do on one path what others do there: most of their requests are on it, and they have the others' clients.
+ * Few senders among many are somebody else, unless all use one client.
+ */
+function isSameCrowd(own: Cause, other: Cause): boolean {
+  if (own.target === "" || own.target !== other.target) return false;
+  if (shareIn(own.clients, other.clients, sumOf(own.clients)) < MEMBER_SHARE) return false;
+  const isMany = (one: Cause) => one.senders.size >= MANY_SENDERS;
+  return isMany(own) === isMany(other) || (own.tool !== "" && own.tool === other.tool);
 }
 
 /**
@@ -171,22 +196,54 @@ export function joinRules<One extends AloneRule, Of extends Incident>(
   return found;
 }
 
-function describeCause(events: readonly MinuteEvent[]) {
+/** What the requests of a spike have in common. Hostile text, with the number of its events. */
+interface Cause {
+  readonly requests: ReadonlyMap<string, number>;
+  readonly senders: ReadonlyMap<string, number>;
+  /** Fingerprints; the user agent where there is none. */
+  readonly clients: ReadonlyMap<string, number>;
+  /** The most frequent path. */
+  readonly path: string;
+  /** The path of seven tenths of the events; empty if there is none, or if it is the root of the site. */
+  readonly target: string;
+  /** The client of seven tenths of the events; empty if there is none. */
+  readonly tool: string;
+  /** A tool that is the same whatever address it has; empty if there is none. */
+  readonly client: string;
+}
+
+function describeCause(events: readonly MinuteEvent[]): Cause {
   const [requests, senders] = [new Map<string, number>(), new Map<string, number>()];
-  const [paths, clients] = [new Map<string, number>(), new Map<string, number>()];
+  const [paths, clients, programs] = [
+    new Map<string, number>(),
+    new Map<string, number>(),
+    new Map<string, number>(),
+  ];
   for (const { ip, asn, ja4, ua, url, minute } of events) {
     const sender = ip === null || isNoVisitor(ip) ? "" : toSourceAddress(ip);
-    if (asn && ua && isProgramAgent(ua)) addTo(clients, `${asn} ${ua}`);
-    else if (sender === "" && ja4 && ua) addTo(clients, `${ja4} ${ua}`);
+    const client = ja4 || ua || "";
+    if (asn && ua && isProgramAgent(ua)) addTo(programs, `${asn} ${ua}`);
+    else if (sender === "" && ja4 && ua) addTo(programs, `${ja4} ${ua}`);
     const by = sender || `${ja4 ?? ""} ${ua ?? ""}`.trim();
     if (by !== "" && url) addTo(requests, `${by} ${url} ${minute}`);
     if (sender !== "") addTo(senders, sender);
+    if (client !== "") addTo(clients, client);
     if (url !== null && url !== "") addTo(paths, toSourcePath(url));
   }
-  const [path = ""] = sortCounts(paths);
-  const [client = ""] = sortCounts(clients);
-  const isOne = (clients.get(client) ?? 0) >= MEMBER_SHARE * events.length && senders.size !== 1;
-  return { requests, senders, path, client: isOne ? client : "" };
+  const mostOf = (counts: ReadonlyMap<string, number>) => {
+    const [most = ""] = sortCounts(counts);
+    return { most, isMost: (counts.get(most) ?? 0) >= MEMBER_SHARE * events.length };
+  };
+  const [path, tool, program] = [mostOf(paths), mostOf(clients), mostOf(programs)];
+  return {
+    requests,
+    senders,
+    clients,
+    path: path.most,
+    target: path.isMost && path.most !== "/" ? path.most : "",
+    tool: tool.isMost ? tool.most : "",
+    client: program.isMost && senders.size !== 1 ? program.most : "",
+  };
 }
 
 /** Returns how much of all events belongs to texts that others have, too. */
