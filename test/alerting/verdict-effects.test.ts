@@ -46,6 +46,7 @@ const AS_IT_IS = SEVERITIES.join(" ");
 const AT_LEAST_WARNING = "warning warning error critical";
 const WARNING = "warning warning warning warning";
 const AT_MOST_WARNING = "info warning warning warning";
+const WARNING_TO_ERROR = "warning warning error error";
 const AT_MOST_ERROR = "info warning error error";
 const CRITICAL = "critical critical critical critical";
 const AT_LEAST_ERROR = "error error error critical";
@@ -141,6 +142,30 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       AT_LEAST_WARNING,
     ],
     [
+      "an attack of odds .75",
+      { ...MANY, odds: 0.75 },
+      BEYOND_DOUBT,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+    ],
+    [
+      "an attack of odds .74",
+      { ...MANY, odds: 0.74 },
+      BEYOND_DOUBT,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "a scanner of odds .74",
+      { ...MANY, said: "scanner", odds: 0.74 },
+      BEYOND_DOUBT,
+      WARNING,
+      WARNING,
+      AT_MOST_ERROR,
+    ],
+    [
       "a misfire",
       { ...MANY, said: "misfire" },
       BEYOND_DOUBT,
@@ -170,7 +195,7 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       BEYOND_DOUBT,
       AT_MOST_WARNING,
       AT_MOST_WARNING,
-      AS_IT_IS,
+      AT_MOST_ERROR,
     ],
     [
       "a sure broken client of 12 addresses of usual networks",
@@ -194,7 +219,7 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       BEYOND_DOUBT,
       AT_MOST_WARNING,
       AT_MOST_WARNING,
-      AS_IT_IS,
+      AT_MOST_ERROR,
     ],
     ["a scanner", { ...MANY, said: "scanner" }, BEYOND_DOUBT, WARNING, WARNING, AS_IT_IS],
     [
@@ -297,7 +322,7 @@ describe("the configuration", () => {
     const new12 = { ...MANY, said, values: { usualAsn: 0 } };
     const named = gradeOf(new12, { raise: true, lower: LOWERING_VERDICTS }, "sources");
     const others: Severity = gradeOf(new12, { raise: true, lower: [] }, "sources");
-    expect([named, others]).toEqual(["warning", "critical"]);
+    expect([named, others]).toEqual(["warning", said === "scanner" ? "critical" : "error"]);
   });
 
   test("cannot lower an attack", () => {

@@ -12,6 +12,8 @@ const BEYOND_DOUBT = 1.5;
 /** Shares of what rose from which it is something that the zone has not had. */
 const LEAST_NEW = 0.5;
 const LEAST_IDIOMS = 0.2;
+/** With lower odds something hostile is hardly likelier than the rest together, and nobody is woken as for a certain attack. */
+const LIKELY_ODDS = 0.75;
 
 /** Requests of a few senders from which on people are notified: hostile and not stopped, hostile, and stopped. */
 const HOSTILE_THROUGH = 20;
@@ -26,9 +28,11 @@ const STOPPED = 40;
  * |-----------------------------------------------------|-----------------------------------------|------------------|
  * | none                                                | as it is                                | as it is         |
  * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | critical |
- * | attack                                              | as it is, at least a warning            | as it is         |
+ * | attack, likely                                      | as it is, at least a warning            | as it is         |
+ * | attack, hardly likelier than the rest               | as it is, from a warning to an error    | at most an error |
  * | misfire, broken client, crawler                     | at most a warning                       | at most a warning|
- * | scanner                                             | a warning                               | as it is         |
+ * | broken client of many unknown addresses             | at most a warning                       | at most an error |
+ * | scanner                                             | a warning                               | as an attack     |
  * | unclear, most like an attack or a scanner           | a warning                               | at most an error |
  * | unclear                                             | at most a warning                       | at most an error |
  *
@@ -53,16 +57,18 @@ function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: Ve
   const { severity } = spike;
   const isRule = spike.kind !== "sources";
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
-  if (verdict.said === "attack") return raise ? raiseFor(spike, verdict) : severity;
+  const asLikely = () => (verdict.odds < LIKELY_ODDS ? atMost("error") : severity);
+  if (verdict.said === "attack")
+    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict) : asLikely();
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
   switch (verdict.said) {
     case "misfire":
     case "crawler":
       return atMost("warning");
     case "broken-client":
-      return isImitable(verdict) && !isRule ? severity : atMost("warning");
+      return atMost(isImitable(verdict) && !isRule ? "error" : "warning");
     case "scanner":
-      return isRule ? "warning" : severity;
+      return isRule ? "warning" : asLikely();
     case "unclear":
       if (!isRule) return atMost("error");
       return verdict.likeliest === "attack" || verdict.likeliest === "scanner"
