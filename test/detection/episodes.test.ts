@@ -44,6 +44,19 @@ test("a pause of less than a quarter of an hour does not split a spike", () => {
   expect(found).toHaveLength(1);
 });
 
+test.each([
+  [2, 30, 2],
+  [2, 12, 1],
+  [16, 400, 1],
+])(
+  "events that go on at %d a minute and then come at %d, after a quarter of an hour of each, are %d spikes",
+  (slow, fast, spikes) => {
+    const counts = [1, ...Array.from({ length: 2 * DAY }, () => 0)];
+    for (const perMinute of [30, slow, fast]) counts.push(...Array.from({ length: 20 }, () => perMinute));
+    expect(findEpisodes(counts, FIRST, policy)).toHaveLength(spikes);
+  },
+);
+
 test("events that a closed spike has reported open no second spike, but another attack does", () => {
   const at = 3 * DAY;
   const counts = attacked(0, { at, minutes: 10, perMinute: 200 });

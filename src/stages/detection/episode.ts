@@ -6,6 +6,9 @@ import type { Thresholds } from "./thresholds/thresholds.ts";
 const QUIET_MINUTES = 15;
 /** A rise after this many quiet minutes is a second wave, and another spike. */
 const CALM_MINUTES = 10;
+const [SHORTEST, LONGER] = WINDOWS;
+/** So is a rise by this factor, in the shortest window, over a rate that was half of the highest one for twelve minutes. */
+const WAVE_FACTOR = 8;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */
 const NEW_RULE_HOURS = 24;
@@ -121,17 +124,19 @@ export interface FollowedMinute extends Omit<ClosedMinute, "sums"> {
 
 /**
  * Judges one minute of a series: opens, updates or ends its episode. Returns the episode that ended. If events come after ten
- * quiet minutes, they are a second wave: the episode ends with these minutes, and the events open another one.
+ * quiet minutes, or many after few, they are a second wave: the episode ends before them, and they open another one.
  */
 export function followSeries(series: Followed, closed: FollowedMinute): PastEpisode | null {
   const { minute, thresholds, sumsFrom, isRunning = false, isAgain = false } = closed;
   let past: PastEpisode | null = null;
   if (series.episode !== null && !isAgain) {
     const calm = Math.max(series.episode.lastActiveAt, series.quietFrom) + CALM_MINUTES;
-    if (minute >= calm && isSpiking(sumsFrom(calm), thresholds)) {
-      past = { ...series.episode, closedAt: calm };
+    const from = minute >= calm ? calm : minute + 1 - SHORTEST;
+    const isWave = minute >= calm || risesAgain(series, series.episode, minute, sumsFrom(series.freshFrom));
+    if (isWave && isSpiking(sumsFrom(from), thresholds)) {
+      past = { ...series.episode, closedAt: from };
       series.episode = null;
-      series.freshFrom = calm;
+      series.freshFrom = from;
     }
   }
   const sums = sumsFrom(series.freshFrom);
@@ -141,6 +146,19 @@ export function followSeries(series: Followed, closed: FollowedMinute): PastEpis
   series.episode = null;
   series.freshFrom = minute + 1;
   return past;
+}
+
+/** Returns whether an episode that never became quiet rises again: its events went on slowly, and now come fast. */
+function risesAgain(
+  { freshFrom, quietFrom }: Followed,
+  { openedAt, peak, windowMinutes }: Episode,
+  minute: number,
+  sums: ArrayLike<number>,
+): boolean {
+  if (minute < Math.max(openedAt, freshFrom, quietFrom) + LONGER) return false;
+  const [short, longer] = [sums[0] ?? 0, sums[1] ?? 0];
+  const before = (longer - short) / (LONGER - SHORTEST);
+  return short / SHORTEST >= WAVE_FACTOR * before && before <= peak / windowMinutes / 2;
 }
 
 function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): RuleSpikeKind {

@@ -16,8 +16,8 @@ export interface Assigned {
 
 /**
  * Assigns the messages of one zone. The first message of an alert goes to the case that it names and that runs, or ended less than
- * half an hour ago; later messages follow it. News goes to a case that began after the alert if only that case runs, or if the
- * news names senders of that case.
+ * half an hour ago; later messages follow it. News goes to a case that began after the alert if only that case runs, if the
+ * news names senders of that case, or if it is of a second wave and the case is one.
  */
 export function assignMessages(messages: readonly Message[], cases: readonly CaseLabel[]): Assigned {
   const byCase = new Map<string, Message[]>(cases.map((one) => [one.case, []]));
@@ -56,9 +56,9 @@ function findCase(
   return stays ? before : found[0]?.one;
 }
 
-/** Returns the other case that runs and whose senders join the alert with this message. */
+/** Returns the other case that runs and whose senders join the alert with this message, or whose wave it is. */
 function findNewcomer(
-  { at, attackers }: Message,
+  { at, attackers, reason }: Message,
   cases: readonly CaseLabel[],
   owner: CaseLabel,
 ): CaseLabel | undefined {
@@ -68,7 +68,8 @@ function findNewcomer(
       one !== owner &&
       one.from > owner.from &&
       stateAt(one, at) === "runs" &&
-      attackers.some(({ key }) => isSender(key, one) && !isSender(key, owner)),
+      (attackers.some(({ key }) => isSender(key, one) && !isSender(key, owner)) ||
+        (reason === "again" && one.wave === owner.case)),
   );
 }
 

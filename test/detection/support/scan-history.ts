@@ -70,6 +70,24 @@ function countNow(sums: ArrayLike<number>, windowMinutes: number): number {
     : (sums[WINDOWS.indexOf(windowMinutes as 3)] ?? 0);
 }
 
+/** Returns where a second wave may begin: after ten quiet minutes, or with three minutes eight times as busy as the twelve before. */
+function beginOfWave(
+  { lastActiveAt, openedAt, peak, windowMinutes }: Episode,
+  counts: ArrayLike<number>,
+  { index, from, firstMinute }: { index: number; from: number; firstMinute: number },
+): number | null {
+  const calm = lastActiveAt + CALM_MINUTES - firstMinute;
+  if (index >= calm) return calm;
+  if (index < Math.max(openedAt - firstMinute, from) + 15) return null;
+  const meanOf = (first: number, end: number) => {
+    let sum = 0;
+    for (let at = Math.max(first, 0); at < end; at += 1) sum += counts[at] ?? 0;
+    return sum / (end - first);
+  };
+  const [before, now] = [meanOf(index - 14, index - 2), meanOf(index - 2, index + 1)];
+  return now >= 8 * before && before <= peak / windowMinutes / 2 ? index - 2 : null;
+}
+
 /** An episode; `closedAt` is null if the history ends first. */
 export type FoundEpisode = Episode & { readonly closedAt: number | null };
 
@@ -91,14 +109,13 @@ export function findEpisodes(
       if (episode === null && !isSpiking(sums, thresholds)) return;
       const index = minute - firstMinute;
       const { z } = policy;
-      const calm = episode === null ? null : episode.lastActiveAt + CALM_MINUTES;
-      if (calm !== null && minute >= calm) {
-        // What rises after ten quiet minutes is a second wave, without the events of the first.
-        const isWave = isSpiking(windowSums(counts, index, calm - firstMinute), thresholds);
-        if (isWave) {
-          found.push({ ...(episode as unknown as Episode), closedAt: calm });
+      if (episode !== null) {
+        const wave = beginOfWave(episode, counts, { index, from, firstMinute });
+        // What rises again is a second wave, without the events of the first.
+        if (wave !== null && isSpiking(windowSums(counts, index, wave), thresholds)) {
+          found.push({ ...(episode as Episode), closedAt: firstMinute + wave });
           episode = null;
-          from = calm - firstMinute;
+          from = wave;
         }
       }
       const fresh = windowSums(counts, index, from);
