@@ -113,7 +113,7 @@ export function findEpisodes(
         const wave = beginOfWave(episode, counts, { index, from, firstMinute });
         // What rises again is a second wave, without the events of the first.
         if (wave !== null && isSpiking(windowSums(counts, index, wave), thresholds)) {
-          found.push({ ...(episode as Episode), closedAt: firstMinute + wave });
+          found.push({ ...episode, closedAt: firstMinute + wave });
           episode = null;
           from = wave;
         }
