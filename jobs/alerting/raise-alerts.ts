@@ -38,7 +38,7 @@ import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
 import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";

@@ -5,10 +5,8 @@ import type { Database } from "#db/client.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import type { ArchiveStore } from "./archive-store.ts";
-import { inLockedDay, type LockedDay } from "./locked-day.ts";
-import { publishDay, sumFiles } from "./publish-day.ts";
-import { assertSameCounts, readRecordsWithoutEvent } from "./rewrite-day.ts";
-import { writeFacts } from "./write-facts.ts";
+import { inLockedDay, type LockedDay, publishDay, sumFiles } from "./publish-day.ts";
+import { assertSameCounts, readRecordsWithoutEvent, writeFacts } from "./rewrite-day.ts";
 
 /** The steps of adding facts to a day, for tests that end the process at each of them. */
 export type AddFactsStep = "locked" | "written" | "published" | "entered";

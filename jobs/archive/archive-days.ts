@@ -1,25 +1,31 @@
+/** Archives the days that are complete. */
+
+import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import { listNotUploaded } from "#db/archive/archive-files.ts";
+import { listNotUploaded, markUploaded } from "#db/archive/archive-files.ts";
+import { ArchiveDamagedError, bringFile, locateFile } from "#db/archive/bring-file.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { decideHours, listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence, FenceLostError } from "#db/service/leases.ts";
 import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { KEPT_MS, toDay } from "#model/horizon.ts";
-import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-store.ts";
-import { claimStorage } from "./claim-storage.ts";
-import { giveUpHours } from "./give-up-hours.ts";
-import { uploadFiles } from "./upload-files.ts";
+import { statementPath } from "#stages/archive/files/day-statement.ts";
+import { giveUpHour } from "#stages/coverage/judge-hour.ts";
+import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "./archive-store.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";
 
 /** Time after the platform's retention for what arrives late or is decided late. */
 const REST_MS = HOUR_MS;
 
-export interface ArchiveDaysDeps {
+interface ArchiveDaysDeps {
   readonly database: Database;
   readonly archive: ArchiveStore;
   readonly clock: Clock;
@@ -61,7 +67,7 @@ export function createArchiveDaysJob(deps: ArchiveDaysDeps): AnyJob {
   });
 }
 
-export interface ArchiveScope {
+interface ArchiveScope {
   /** Null or left out: every zone. */
   readonly zoneId?: number | null;
   /** Called before each day with the number of days before it and of all days. */
@@ -135,4 +141,54 @@ async function archiveDay(
   if (written.withoutEvent > 0)
     log.warn({ zoneId, day, records: written.withoutEvent }, "records without event not archived");
   return true;
+}
+
+interface UploadFilesDeps {
+  readonly db: Queryable;
+  readonly storage: ArchiveStorage;
+  readonly log: Record<"error" | "info", (facts: object, event: string) => unknown>;
+}
+
+/**
+ * Puts the files into the bucket that were written before there was one, oldest day first, with their statements. They
+ * stay in the folder until they are there. A damaged file does not keep the others waiting.
+ */
+async function uploadFiles({ db, storage, log }: UploadFilesDeps, signal: AbortSignal): Promise<void> {
+  let files = 0;
+  for (const file of await listNotUploaded(db)) {
+    signal.throwIfAborted();
+    try {
+      const local = await bringFile(storage, file, signal);
+      await storage.put(local, file.path, file, signal);
+      const statement = statementPath(file.zoneId, file.day);
+      const text = await readFile(locateFile(storage, { path: statement }), "utf8").catch(() => null);
+      if (text !== null) await storage.writeText(statement, text);
+      await markUploaded(db, file);
+      files++;
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (!(thrown instanceof ArchiveDamagedError)) throw thrown;
+      log.error({ err: toError(thrown) }, "archive file not uploaded");
+    }
+  }
+  if (files > 0) log.info({ files }, "archive files uploaded");
+}
+
+/**
+ * Makes gaps of the undecided hours before `beforeMs` of zones that are no longer configured. No job judges these hours
+ * any more, and their days could never be archived. Returns the number of hours.
+ */
+async function giveUpHours(
+  database: Database,
+  { zoneIds, beforeMs, nowMs }: { zoneIds: readonly number[]; beforeMs: number; nowMs: number },
+): Promise<number> {
+  const removed = (await listOpenZones(database.db, beforeMs)).filter((zoneId) => !zoneIds.includes(zoneId));
+  let hours = 0;
+  for (const zoneId of removed)
+    hours += await inTransaction(database, async ({ tx }) => {
+      const open = await lockOpenHours(tx, zoneId, beforeMs);
+      const verdicts = open.map((hour) => ({ startsAt: hour.startsAt, ...giveUpHour(hour) }));
+      return decideHours(tx, zoneId, verdicts, nowMs);
+    });
+  return hours;
 }

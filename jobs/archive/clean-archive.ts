@@ -22,9 +22,7 @@ import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archiv
 import { toDay } from "#model/horizon.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
-import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-store.ts";
-import { claimStorage } from "./claim-storage.ts";
-import { temporaryFolder } from "./work-folder.ts";
+import { ARCHIVE_LEASE, type ArchiveStore, claimStorage, temporaryFolder } from "./archive-store.ts";
 
 /** Longer than any search and any copy of a day, which may still read a file that was replaced. */
 const STILL_READ_MS = HOUR_MS;

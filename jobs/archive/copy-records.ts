@@ -1,10 +1,16 @@
-import type { RecordSum, RecordsCsv } from "#db/archive/day-files.ts";
+/** Copies records from blocks into a file. */
+
+import { appendFile } from "node:fs/promises";
+import path from "node:path";
+import { partOf, type RecordSum, type RecordsCsv } from "#db/archive/day-files.ts";
 import { readDayBlocks, readEventHashes, readOtherHashes, type ZoneDay } from "#db/archive/day-source.ts";
+import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/read-files.ts";
+import type { Queryable } from "#db/client.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
 import { openRawBlock } from "#model/raw-block.ts";
-import { hashRecord } from "#stages/archive/files/hash-record.ts";
-import { createRecordRows, NO_EVENT } from "#stages/archive/files/record-rows.ts";
-import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
+import { type EventKey, hashEventKey } from "#model/waf-event.ts";
+import { createRecordRows, hashRecord, NO_EVENT } from "#stages/archive/files/record-rows.ts";
+import { findRecords, type OpenedBlocks } from "#stages/archive/records/find-records.ts";
 
 export interface CopiedRecords extends RecordSum, RecordsCsv {
   /** Records of events that are not stored. */
@@ -45,4 +51,56 @@ export async function copyRecords(
   }
   const written = await writeRecordsCsv(folder, placed());
   return { ...written, rows: places.rows, sum, unmatched };
+}
+
+/** A record and the row of its event. */
+export interface PlacedRecord {
+  readonly row: number;
+  readonly record: Buffer;
+}
+
+/** Writes records into CSV files in a folder of their own, for DuckDB. One batch is in memory at a time. */
+export async function writeRecordsCsv(
+  folder: string,
+  batches: AsyncIterable<readonly PlacedRecord[]>,
+): Promise<RecordsCsv & { readonly records: number }> {
+  const parts = new Map<number, string>();
+  let [records, longestLine] = [0, 0];
+  for await (const batch of batches) {
+    for (const [part, ofPart] of Map.groupBy(batch, ({ row }) => partOf(row))) {
+      const lines = ofPart.map(({ row, record }) => `${row},${record.toString("base64")}\n`);
+      for (const { length } of lines) longestLine = Math.max(longestLine, length);
+      records += lines.length;
+      const file = path.join(folder, `records-${part}.csv`);
+      parts.set(part, file);
+      await appendFile(file, lines.join(""), "latin1");
+    }
+  }
+  return { parts, longestLine, records };
+}
+
+/**
+ * Returns the records of events that Postgres has, by `hashEventKey`. A record may be kept under a second time of its event.
+ */
+export async function readBlockRecords(
+  { db, openedBlocks }: { readonly db: Queryable; readonly openedBlocks: OpenedBlocks },
+  zoneId: number,
+  events: readonly EventKey[],
+): Promise<ReadonlyMap<string, Buffer>> {
+  if (events.length === 0) return new Map();
+  const store = {
+    findBlocks: (spans: Parameters<typeof findRecordBlocks>[2]) => findRecordBlocks(db, zoneId, spans),
+    readBlocks: (wanted: Parameters<typeof readRecordBlocks>[2]) => readRecordBlocks(db, zoneId, wanted),
+  };
+  const others = (await readOtherTimes(db, zoneId, events)).flatMap(({ index, occurredAt }) => {
+    const event = events[index];
+    return event === undefined ? [] : [{ event, other: { occurredAt, logId: event.logId } }];
+  });
+  const keys: EventKey[] = [...events, ...others.map(({ other }) => other)];
+  const records = await findRecords(store, openedBlocks, keys);
+  for (const { event, other } of others) {
+    const record = records.get(hashEventKey(other));
+    if (record !== undefined && !records.has(hashEventKey(event))) records.set(hashEventKey(event), record);
+  }
+  return records;
 }

@@ -1,4 +1,5 @@
-import type { NewArchiveFile } from "#db/archive/archive-files.ts";
+/** Publishes the files of a day, while the day is locked. */
+import { listValidFiles, type ManifestRow, type NewArchiveFile } from "#db/archive/archive-files.ts";
 import {
   type EventSum,
   measureEventsFile,
@@ -6,15 +7,16 @@ import {
   sumEventsFile,
   sumRecordsFile,
 } from "#db/archive/day-files.ts";
-import type { ZoneDay } from "#db/archive/day-source.ts";
+import { lockArchiveDay, type ZoneDay } from "#db/archive/day-source.ts";
 import { readDayEvidence } from "#db/archive/days-to-archive.ts";
-import type { Queryable } from "#db/client.ts";
+import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import { hashFile } from "#lib/files.ts";
 import { ARCHIVE_FORMAT, archivePath } from "#model/archive-layout.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
-import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import {
+  ArchiveMismatchError,
   addSums,
   countHours,
   countRules,
@@ -23,7 +25,7 @@ import {
   toStatedFile,
   writeStatement,
 } from "#stages/archive/files/day-statement.ts";
-import type { ArchiveStore } from "./archive-store.ts";
+import { type ArchiveStore, inWorkFolder } from "./archive-store.ts";
 
 export interface VerifiedDay extends ZoneDay {
   /** Complete files under temporary names. */
@@ -91,3 +93,33 @@ export async function sumFiles(
 }
 
 const NO_RECORDS: RecordSum = { rows: 0, records: 0, sum: 0n };
+
+/** An archive day that no other process changes until the transaction ends. */
+export interface LockedDay {
+  readonly tx: Queryable;
+  /** A folder for new files. */
+  readonly work: string;
+  /** The valid files of the day. A bucket's cache keeps them. */
+  readonly files: readonly ManifestRow[];
+}
+
+/** Runs `rewrite` in a transaction that keeps an archive day from changing. */
+export function inLockedDay<T>(
+  { database, archive }: { readonly database: Database; readonly archive: ArchiveStore },
+  { zoneId, day }: ZoneDay,
+  rewrite: (locked: LockedDay) => Promise<T>,
+): Promise<T> {
+  return inTransaction(database, ({ tx }) =>
+    inWorkFolder(archive.storage, { zoneId, day }, async (work) => {
+      await tx.execute("set local idle_in_transaction_session_timeout = 0");
+      await lockArchiveDay(tx, day);
+      const files = await listValidFiles(tx, { zoneId, day });
+      const release = archive.storage.hold(files);
+      try {
+        return await rewrite({ tx, work, files });
+      } finally {
+        release();
+      }
+    }),
+  );
+}

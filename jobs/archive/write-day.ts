@@ -13,12 +13,10 @@ import { hasOpenErasure, readHourCounts, recountHours } from "#db/archive/days-t
 import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction, runTransaction, type Transaction } from "#db/postgres/transaction.ts";
-import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
-import { compareSums, type DifferingSum } from "#stages/archive/files/compare-sums.ts";
-import type { ArchiveStore } from "./archive-store.ts";
+import { ArchiveMismatchError, compareSums, type DifferingSum } from "#stages/archive/files/day-statement.ts";
+import { type ArchiveStore, inWorkFolder } from "./archive-store.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay, type VerifiedDay } from "./publish-day.ts";
-import { inWorkFolder } from "./work-folder.ts";
 
 /** The steps of writing a day, for tests that end the process at each of them. */
 export type WriteStep = "locked" | "copied" | "written" | "verified" | "published" | "entered";

@@ -1,18 +1,27 @@
+/** Reads counts, and copies events that arrived late. */
+
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readStoredCells } from "#db/coverage/reconcile.ts";
 import { readUnrecordedHours } from "#db/ingest/raw-blocks.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
-import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { daysOf } from "#model/waf-event.ts";
-import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import {
+  addGroups,
+  type CountsRead,
+  CountsUnreadableError,
+  compareCounts,
+} from "#stages/coverage/compare-counts.ts";
+import {
+  type CountedSpan,
   type LackingMinute,
   planLateComparison,
   planLateSearches,
 } from "#stages/coverage/plan-comparison.ts";
 import { type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
-import { readRuleCounts } from "./read-rule-counts.ts";
 
 /** The records of so many events are looked for in about a second. In larger zones the hourly passes find what is missing. */
 const MOST_CHECKED = 300_000;
@@ -72,4 +81,33 @@ export function createLateCopier(deps: CopyLateDeps) {
     const unrecorded = await readUnrecordedHours(database.db, zoneId, { ...listed, days }, unlisted);
     if (unrecorded.length > 0) await proveAnew(database.db, zoneId, unrecorded, at);
   };
+}
+
+/** Maximum page size of the platform; platform API spec 2.3. */
+const PAGE_SIZE = 500;
+
+/**
+ * Returns the platform's counts of each rule in each bucket of the span, and the time of the oldest counted event, from all
+ * pages of one grouped search.
+ * @throws {CountsUnreadableError} when the counts contradict themselves, as when a rule appears while the pages are
+ * read.
+ */
+export async function readRuleCounts(
+  edge: Pick<EdgeClient, "searchEventLogs">,
+  zoneId: number,
+  span: CountedSpan,
+  signal: AbortSignal,
+): Promise<Pick<CountsRead, "cells" | "oldestAt">> {
+  const to = span.from + span.buckets * (span.bucketMs ?? HOUR_MS);
+  const grouped = { groupBy: ["ruleId" as const], buckets: span.buckets, pageSize: PAGE_SIZE };
+  const params = { shieldZoneId: zoneId, request: { from: span.from, to, ...grouped } };
+  const read: CountsRead = { rules: new Set(), cells: new Map(), oldestAt: null };
+  let total = 0;
+  for await (const { page } of searchPages(edge.searchEventLogs, params, signal)) {
+    addGroups(read, page.groups, span);
+    total = page.total;
+  }
+  if (read.rules.size !== total)
+    throw new CountsUnreadableError(`the platform names ${total} rules and shows ${read.rules.size}`);
+  return read;
 }

@@ -1,10 +1,23 @@
+/** Judges what a route showed of an hour. */
 import type { Database, Queryable } from "#db/client.ts";
+import { lockLooks, readCoveredHours, writeLooks } from "#db/coverage/covered-hours.ts";
+import { readFeatureIds, readKnownIds } from "#db/coverage/hour-contents.ts";
 import { clearSuspicion, noteSuspicion, readSuspicions } from "#db/coverage/platform-health.ts";
+import { type ListPass, readPassHours } from "#db/ingest/list-passes.ts";
+import { readMovedIds } from "#db/ingest/merge-doubles.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { assertFence } from "#db/service/leases.ts";
 import type { Log } from "#lib/log.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type HourLooks, nextLook } from "#model/covered-hour.ts";
+import { horizonAt, toDay } from "#model/horizon.ts";
 import type { LookRoute } from "#model/kinds.ts";
+import { KNOWN_EVENTS } from "#stages/coverage/compare-counts.ts";
 import { AGREE_LONG_MS } from "#stages/coverage/hour-proof.ts";
+import { findUnlisted, moveIds, NO_IDS } from "#stages/coverage/id-digest.ts";
+import { joinPageHours } from "#stages/ingest/read-page.ts";
 
-export interface JudgeRouteDeps {
+interface JudgeRouteDeps {
   readonly database: Database;
   readonly log: Log;
 }
@@ -17,7 +30,7 @@ export interface Contradiction {
   readonly isWhole: boolean;
 }
 
-export interface RouteLook {
+interface RouteLook {
   readonly zoneId: number;
   readonly route: LookRoute;
   /** When the look began; epoch ms. */
@@ -53,4 +66,89 @@ export async function isZoneSuspect(
 ): Promise<boolean> {
   const suspicions = await readSuspicions(db, [zoneId]);
   return suspicions.some(({ isWhole, route }) => isWhole && routes.includes(route));
+}
+
+/** Most answers show one of the first events of their time, so that no more have to be read. */
+const SAMPLE = 50;
+
+/** The ids that an answer shows, and the time that it covers; epoch ms, both ends included. */
+interface Answer {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Only events that the search has shown are compared. */
+  readonly isResolved: boolean;
+  readonly shows: (logId: string) => boolean;
+}
+
+/**
+ * `known`: the answer shows an event that is stored. `unknown`: it shows none of at least five, so the platform answers
+ * nothing or another zone's events. `neutral`: too few events are stored in its time.
+ */
+export type Recognition = "known" | "unknown" | "neutral";
+
+export async function recogniseAnswer(
+  db: Queryable,
+  zoneId: number,
+  { isResolved, shows, ...span }: Answer,
+): Promise<Recognition> {
+  for (const limit of [SAMPLE, null]) {
+    const ids = await readKnownIds(db, zoneId, span, { isResolved, limit });
+    if (ids.some(shows)) return "known";
+    if (ids.length < (limit ?? Number.POSITIVE_INFINITY))
+      return ids.length >= KNOWN_EVENTS ? "unknown" : "neutral";
+  }
+  return "neutral";
+}
+
+interface PassedDay {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  readonly lease: { readonly name: string; readonly fence: number };
+}
+
+/**
+ * Stores a full list pass as a look at every hour of its day that had begun and that the platform has not begun to
+ * forget. An entry that the list shows in another hour than its event counts in the event's hour, if the hour then holds
+ * as many events as are stored. A pass of which a page is missing stores nothing.
+ */
+export async function recordListLooks(
+  database: Database,
+  { zoneId, dayStart, lease }: PassedDay,
+  { pass, startedAt, pagesSeen, unreadable }: ListPass & { readonly unreadable: number },
+): Promise<void> {
+  const pages = await readPassHours(database.db, zoneId, toDay(dayStart), pass);
+  if (pages.length < pagesSeen) return;
+  const shown = joinPageHours(pages);
+  const hours: number[] = [];
+  for (let hour = dayStart; hour < Math.min(dayStart + DAY_MS, startedAt); hour += HOUR_MS)
+    if (hour >= horizonAt(startedAt)) hours.push(hour);
+  await inTransaction(database, async ({ tx }) => {
+    const before = await lockLooks(tx, zoneId, hours);
+    const around = { fromMs: dayStart - DAY_MS, toMs: dayStart + 2 * DAY_MS };
+    const moved = moveIds(shown, await readMovedIds(tx, zoneId, around));
+    const covered = await readCoveredHours(tx, zoneId, around);
+    const stored = new Map(covered.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
+    const after = new Map<number, HourLooks>();
+    for (const hour of hours) {
+      const looks = before.get(hour) ?? {};
+      const asShown = shown.get(hour) ?? { count: 0, ids: NO_IDS };
+      const asStored = moved.get(hour);
+      // The list may have shown a second time once and the event's own since.
+      const isMoved = asShown.count !== stored.get(hour) && asStored?.count === stored.get(hour);
+      const { count, ids } = isMoved && asStored !== undefined ? asStored : asShown;
+      const isShort = count > 0 && count < (stored.get(hour) ?? 0);
+      const unlisted = isShort ? findUnlisted({ count, ids }, await readFeatureIds(tx, zoneId, hour)) : null;
+      const seen = {
+        at: startedAt,
+        pages: pagesSeen,
+        count,
+        ids,
+        ...(unlisted === null ? {} : { unlisted }),
+        ...(unreadable === 0 ? {} : { unreadable }),
+      };
+      after.set(hour, { ...looks, list: nextLook(looks.list, seen) });
+    }
+    await writeLooks(tx, zoneId, after);
+    await assertFence(tx, lease.name, lease.fence);
+  });
 }

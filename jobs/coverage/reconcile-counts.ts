@@ -27,11 +27,12 @@ import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
 import {
   type CellCounts,
   type ComparedHour,
+  CountsUnreadableError,
   compareCounts,
   ignoreEnds,
   isMissing,
+  isWholeCountsChange,
 } from "#stages/coverage/compare-counts.ts";
-import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
 import {
   countDeficits,
   explainReopening,
@@ -40,14 +41,11 @@ import {
   isAsSealed,
   toCountsLook,
 } from "#stages/coverage/judge-counts.ts";
-import { CLOCK_SKEW_MS, learnHorizon } from "#stages/coverage/learn-horizon.ts";
-import { isSearchedAndSettled } from "#stages/coverage/plan-closing-search.ts";
-import { planComparison } from "#stages/coverage/plan-comparison.ts";
-import { isWholeCountsChange } from "#stages/coverage/whole-change.ts";
+import { CLOCK_SKEW_MS, learnHorizon } from "#stages/coverage/judge-metrics.ts";
+import { isSearchedAndSettled, planComparison } from "#stages/coverage/plan-comparison.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
-import { type CopyLateDeps, createLateCopier } from "./copy-late.ts";
+import { type CopyLateDeps, createLateCopier, readRuleCounts } from "./copy-late.ts";
 import { judgeRoute } from "./judge-route.ts";
-import { readRuleCounts } from "./read-rule-counts.ts";
 
 const LEASE_TTL_MS = 15_000;
 /** A cell is repaired only after this, because the hour's closing search probably returns the missing events. */

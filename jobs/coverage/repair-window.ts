@@ -6,7 +6,7 @@ import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt } from "#model/horizon.ts";
-import { planRepairs, type Repair } from "#stages/coverage/plan-repair.ts";
+import { planRepairs, type Repair } from "#stages/coverage/plan-search.ts";
 import { type CopiedPages, type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 
 const LEASE_TTL_MS = 15_000;

@@ -1,10 +1,20 @@
+/** Seals hours that are proven. */
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { decideHours, enterHours, type HourVerdict, lockOpenHours } from "#db/coverage/covered-hours.ts";
-import { readKeptMs } from "#db/coverage/horizons.ts";
+import {
+  decideHours,
+  enterHours,
+  type HourVerdict,
+  lockOpenHours,
+  proveAnew,
+  readCoveredHours,
+} from "#db/coverage/covered-hours.ts";
+import { readKeptMs, readProvenDays, writeProvenDays } from "#db/coverage/horizons.ts";
 import { readHourContents } from "#db/coverage/hour-contents.ts";
 import { readSuspicions } from "#db/coverage/platform-health.ts";
+import { reopenHours } from "#db/coverage/reopen-hours.ts";
+import { askRulesAgain, readDaysOfRules } from "#db/detection/rule-metrics.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { countUnreadable, dropQuarantined } from "#db/ingest/quarantine.ts";
 import { acceptWithdrawn } from "#db/ingest/revise-events.ts";
@@ -12,16 +22,24 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { HOUR_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
-import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
+import { horizonAt, KEPT_MS, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
+import type { ProvenDay } from "#model/zones.ts";
+import { AGREE_MS } from "#stages/coverage/hour-proof.ts";
 import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
-import { GIVE_UP_MS } from "#stages/coverage/learn-horizon.ts";
-import { DROP_AFTER_MS, HELD_BACK } from "#stages/ingest/held-back.ts";
+import {
+  finalFrom,
+  GIVE_UP_MS,
+  isReadCompletely,
+  judgeMetrics,
+  type MetricAbove,
+  mustProveAnew,
+} from "#stages/coverage/judge-metrics.ts";
+import { DROP_AFTER_MS, HELD_BACK } from "#stages/ingest/read-page.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
-import { judgeZoneMetrics } from "./judge-metrics.ts";
 
-export interface SealWindowsDeps {
+interface SealWindowsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
@@ -116,4 +134,77 @@ async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, n
   if (stored.doubled > 0)
     await eraseMergedRecords(tx, zoneId, await mergeDoubles(tx, zoneId, hour.startsAt, now), recordEraser);
   return stored;
+}
+
+interface JudgeMetricsDeps {
+  readonly database: Database;
+  readonly log: Log;
+  readonly settleMs: number;
+}
+
+/** Result of comparing the metrics of a zone. */
+interface MetricsVerdict {
+  /** UTC days, epoch ms of their start, on which the metrics of every rule agree with the stored events. */
+  readonly confirmedDays: ReadonlySet<number>;
+  /** Counts above the stored ones, by day. */
+  readonly above: ReadonlyMap<string, readonly MetricAbove[]>;
+}
+
+/**
+ * Compares the platform's daily metrics with the stored events of the days that had been read completely. A count
+ * above ours reopens the hours of its day, which are then proven with looks that begin at least ten minutes later. If no
+ * route shows the difference, the hours are sealed again, and their evidence names the count. Metrics that were above
+ * before their day had settled are fetched again after that.
+ */
+export async function judgeZoneMetrics(
+  { database, log, settleMs }: JudgeMetricsDeps,
+  zoneId: number,
+  now: number,
+): Promise<MetricsVerdict> {
+  const { db } = database;
+  const fromMs = startOfDay(horizonAt(now));
+  const hours = await readCoveredHours(db, zoneId, { fromMs, toMs: now });
+  const days = [...new Set(hours.map(({ startsAt }) => toDay(startsAt)))];
+  const known = await readDaysOfRules(db, zoneId, days);
+  const rows = known.filter((row) => isReadCompletely(row, hours));
+  const { above, early, confirmedDays } = judgeMetrics(rows, { settleMs });
+  for (const [day, counts] of Map.groupBy(early, (count) => count.day)) {
+    const dueAt = Math.max(finalFrom({ day }, settleMs), now + AGREE_MS);
+    await askRulesAgain(db, zoneId, rulesOf(counts), dueAt);
+  }
+  const byDay = Map.groupBy(above, ({ day }) => day);
+  const proven = byDay.size === 0 ? {} : await readProvenDays(db, zoneId);
+  for (const [day, counts] of byDay) {
+    if (!mustProveAnew(now, counts, proven[day])) continue;
+    const [reason = ""] = counts.map(describe);
+    const noted: ProvenDay = {
+      at: now,
+      proofs: (proven[day]?.proofs ?? 0) + 1,
+      counts: Object.fromEntries(counts.map(({ ruleId, platform }) => [ruleId, platform])),
+    };
+    const start = Date.parse(day);
+    const ofDay = hours.flatMap(({ startsAt }) =>
+      startsAt >= Math.max(start, horizonAt(now)) && startsAt < start + DAY_MS ? [startsAt] : [],
+    );
+    const reopened = await inTransaction(database, async ({ tx }) => {
+      const given = ofDay.map((startsAt) => ({ startsAt, reason }));
+      const withdrawn = await reopenHours(tx, zoneId, given, now);
+      // Looks that began at once could share the fault that hid the difference.
+      await proveAnew(tx, zoneId, ofDay, now + AGREE_MS);
+      await askRulesAgain(tx, zoneId, rulesOf(counts), now + AGREE_MS);
+      const kept = Object.fromEntries(Object.entries(proven).filter(([other]) => days.includes(other)));
+      await writeProvenDays(tx, zoneId, { ...kept, [day]: noted }, now);
+      return withdrawn.length;
+    });
+    log.warn({ zoneId, day, reason, reopened }, "day reopened by metrics");
+  }
+  return { confirmedDays, above: byDay };
+}
+
+function describe({ platform, ruleId, day, stored }: MetricAbove): string {
+  return `The platform's metrics count ${platform} events of rule ${ruleId} on ${day}, but ${stored} are stored.`;
+}
+
+function rulesOf(counts: readonly MetricAbove[]): string[] {
+  return counts.map(({ ruleId }) => ruleId);
 }

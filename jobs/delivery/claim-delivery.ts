@@ -11,10 +11,9 @@ import {
 } from "#db/delivery/notifications.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { alertMessage } from "#model/alert-message.ts";
-import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
-import type { ChannelRate, DigestRoom } from "#stages/delivery/channel-rate.ts";
+import type { ChannelCapabilities, ChannelRate, DigestRoom } from "#stages/delivery/channel-definition.ts";
 import { countFitting, digestKeyOf, toMember } from "#stages/delivery/digest-message.ts";
-import { planClaim, spend } from "#stages/delivery/plan-claim.ts";
+import { planClaim, spend } from "#stages/delivery/plan-delivery.ts";
 
 /** Number of messages sent at once on one channel, each of another alert. */
 const BATCH = 4;

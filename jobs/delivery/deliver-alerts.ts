@@ -12,9 +12,9 @@ import {
 import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
 import type { Log } from "#lib/log.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
-import { planDelivery } from "#stages/delivery/delivery-backoff.ts";
-import { describeFailure } from "#stages/delivery/describe-failure.ts";
-import type { Notifier, SendResult } from "#stages/delivery/notifier.ts";
+import type { Notifier, SendResult } from "#stages/delivery/channel-definition.ts";
+import { describeFailure } from "#stages/delivery/delivery-error.ts";
+import { planDelivery } from "#stages/delivery/plan-delivery.ts";
 import { reportChannels } from "../alerting/report-channels.ts";
 import {
   type ClaimedDeliveries,

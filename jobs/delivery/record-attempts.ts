@@ -9,8 +9,7 @@ import {
 import { giveUpAged } from "#db/delivery/delivery-outcomes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
-import { type AttemptsEnded, afterAttempts } from "#stages/delivery/circuit.ts";
-import { MAX_AGE_MS } from "#stages/delivery/delivery-backoff.ts";
+import { type AttemptsEnded, afterAttempts, MAX_AGE_MS } from "#stages/delivery/plan-delivery.ts";
 
 /**
  * Updates a channel's circuit after attempts; `seen` is its state when they were claimed. If the channel has

@@ -1,6 +1,6 @@
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import type { Notifier, SendOptions, SendResult } from "#stages/delivery/channel-definition.ts";
 import { buildDigest } from "#stages/delivery/digest-message.ts";
-import type { Notifier, SendOptions, SendResult } from "#stages/delivery/notifier.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
 /**

@@ -5,8 +5,8 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
-import { describeFailure } from "#stages/delivery/describe-failure.ts";
-import type { Notifier, SendOptions } from "#stages/delivery/notifier.ts";
+import type { Notifier, SendOptions } from "#stages/delivery/channel-definition.ts";
+import { describeFailure } from "#stages/delivery/delivery-error.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

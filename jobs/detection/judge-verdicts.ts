@@ -20,15 +20,18 @@ import type { ActionStates } from "#model/action-class.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { hashEventKey } from "#model/waf-event.ts";
-import type { NewestRecords } from "#stages/archive/records/newest-records.ts";
-import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import {
+  createOpenedBlocks,
+  type NewestRecords,
+  type OpenedBlocks,
+} from "#stages/archive/records/find-records.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
 import { crawlerOfNetwork, findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { readBlockRecords } from "../archive/read-block-records.ts";
+import { readBlockRecords } from "../archive/copy-records.ts";
 
 /** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
 const MOST_LOOKS = 40;

@@ -9,14 +9,18 @@ import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import { many, showTime } from "#lib/format.ts";
 import { readAhead } from "#lib/waiting.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { splitSpan } from "#stages/coverage/split-span.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
-import { cutEntries, readBy, readPage } from "#stages/ingest/read-page.ts";
-import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
-import type { Contradiction } from "../coverage/judge-route.ts";
-import { type Recognition, recogniseAnswer } from "../coverage/recognise-answer.ts";
-import { readHashKey } from "./hash-key.ts";
-import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
+import { splitSpan } from "#stages/coverage/plan-search.ts";
+import {
+  BELIEVE_AFTER_MS,
+  cutEntries,
+  HELD_BACK,
+  readBy,
+  readPage,
+  toHeldBack,
+} from "#stages/ingest/read-page.ts";
+import { toSearchEvent } from "#stages/ingest/to-event.ts";
+import { type Contradiction, type Recognition, recogniseAnswer } from "../coverage/judge-route.ts";
+import { readHashKey, type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;

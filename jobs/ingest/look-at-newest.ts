@@ -1,16 +1,19 @@
+/** Reads the newest minutes again, and learns what their events lacked. */
 import { EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { continueSearch } from "#db/coverage/horizons.ts";
-import { holdLease } from "#db/postgres/hold-lease.ts";
-import { startOfHour } from "#model/horizon.ts";
+import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import { planResolution } from "#stages/coverage/plan-comparison.ts";
 import { SHORT_OVERLAP_MS } from "#stages/coverage/plan-search.ts";
-import { findNews, type KnownRows, rememberRows } from "#stages/ingest/known-rows.ts";
+import { findNews, type KnownRows, rememberRows } from "#stages/ingest/plan-pass.ts";
 import { readBy, readPage } from "#stages/ingest/read-page.ts";
-import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
-import { type CopySearchDeps, readRows } from "./copy-search.ts";
-import { readHashKey } from "./hash-key.ts";
-import { storeEntries } from "./store-entries.ts";
+import { toSearchEvent } from "#stages/ingest/to-event.ts";
+import { type CopySearchDeps, copySearch, readRows } from "./copy-search.ts";
+import { readHashKey, storeEntries } from "./store-entries.ts";
 
 /** A zone gets a whole poll in about this time, whatever its schedule. */
 export const WHOLE_POLL_MS = 30_000;
@@ -31,7 +34,7 @@ export interface NewestMinutes {
   readonly rows: KnownRows;
 }
 
-export interface LookDeps extends CopySearchDeps {
+interface LookDeps extends CopySearchDeps {
   /** Called with the new events of a look. */
   readonly onNews: (events: readonly WafEvent[]) => Promise<void>;
 }
@@ -56,7 +59,7 @@ export async function lookAtNewest(
   const { database, clock } = deps;
   const now = clock();
   const known = minutes.get(zoneId);
-  if (known === undefined || !isDue(known, now)) return null;
+  if (known === undefined || !isLookDue(known, now)) return null;
   const { hour, through, knownSince, rows: before } = known;
   const from = Math.min(through - SHORT_OVERLAP_MS, knownSince ?? through);
   const answer = await readRows(deps, { zoneId, from, to: now }, signal);
@@ -95,7 +98,64 @@ export async function lookAtNewest(
   return { why: undefined };
 }
 
-function isDue({ polledAt, through, hour, freshMs }: NewestMinutes, now: number): boolean {
+function isLookDue({ polledAt, through, hour, freshMs }: NewestMinutes, now: number): boolean {
   const isWholeDue = now - polledAt >= WHOLE_POLL_MS - SLACK_MS;
   return !isWholeDue && hour === startOfHour(now) && now - through >= freshMs;
+}
+
+/** The search usually shows an event within seconds of the list, so every poll searches for it during this time. */
+const EAGER_MS = 5 * 60_000;
+/** After this time the platform's search may never show the event. */
+const PATIENT_MS = 15 * 60_000;
+
+export interface ResolveEventsDeps extends CopySearchDeps {
+  /**
+   * When an hour (`zone:epoch ms`) was last searched for its unresolved events or for its rest; kept by this process
+   * between the runs.
+   */
+  readonly searchedAt: Map<string, number>;
+}
+
+interface Poll {
+  readonly zoneId: number;
+  readonly lease: Pick<HeldLease, "name" | "fence">;
+  /** The hours that the platform still serves. */
+  readonly hours: readonly CoveredHour[];
+}
+
+/**
+ * Searches exactly the events that the list has stored and the search has not shown, so that they get every dimension
+ * soon. May run twice: a search fills missing values and changes nothing else.
+ */
+export async function resolveEvents(
+  deps: ResolveEventsDeps,
+  { zoneId, lease, hours }: Poll,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, clock, searchedAt } = deps;
+  const now = clock();
+  for (const hour of hours) {
+    if (signal.aborted) return;
+    const { startsAt, unresolvedSince, searchedThrough } = hour;
+    const key = `${zoneId}:${startsAt}:unresolved`;
+    if (unresolvedSince === null || searchedThrough === null) {
+      searchedAt.delete(key);
+      continue;
+    }
+    if (!isSearchDue(now, hour, searchedAt.get(key))) continue;
+    searchedAt.set(key, now);
+    const seenAt = now;
+    const asked = await readUnresolved(database.db, zoneId, { startsAt, beforeMs: searchedThrough });
+    for (const { from, to } of planResolution(asked)) {
+      if (from < horizonAt(now)) continue;
+      await copySearch(deps, { zoneId, lease, from, to, expectNew: false }, signal);
+    }
+    const left = await readUnresolved(database.db, zoneId, { startsAt, beforeMs: now });
+    if (left.length === 0) await clearUnresolved(database.db, zoneId, { startsAt, seenAt });
+  }
+}
+
+function isSearchDue(now: number, { unresolvedSince }: CoveredHour, last: number | undefined): boolean {
+  if (last === undefined || (unresolvedSince ?? 0) > last) return true;
+  return now - (unresolvedSince ?? 0) < EAGER_MS || now - last >= PATIENT_MS;
 }

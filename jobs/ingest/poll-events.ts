@@ -12,18 +12,22 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import type { NewestRecords } from "#stages/archive/records/newest-records.ts";
-import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
+import type { NewestRecords } from "#stages/archive/records/find-records.ts";
+import { KNOWN_EVENTS } from "#stages/coverage/compare-counts.ts";
+import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-comparison.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
-import { KNOWN_EVENTS } from "#stages/coverage/whole-change.ts";
 import { looksRising } from "#stages/detection/sources/looks-rising.ts";
-import { type KnownRows, rememberRows } from "#stages/ingest/known-rows.ts";
-import { RISING_FRESH_MS } from "#stages/ingest/pick-rising.ts";
+import { type KnownRows, RISING_FRESH_MS, rememberRows } from "#stages/ingest/plan-pass.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
-import { lookAtNewest, type NewestMinutes, WHOLE_POLL_MS } from "./look-at-newest.ts";
-import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
+import {
+  lookAtNewest,
+  type NewestMinutes,
+  type ResolveEventsDeps,
+  resolveEvents,
+  WHOLE_POLL_MS,
+} from "./look-at-newest.ts";
 
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;

@@ -15,13 +15,16 @@ import { toDay } from "#model/horizon.ts";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import type { RawBlock } from "#model/raw-block.ts";
 import { spanOf } from "#model/waf-event.ts";
-import { hashEntries, type ReadPage, readPage } from "#stages/ingest/read-page.ts";
-import { type ShownHour, sumPageHours } from "#stages/ingest/sum-page-hours.ts";
-import { toListEvent } from "#stages/ingest/to-list-event.ts";
-import { isZoneSuspect } from "../coverage/judge-route.ts";
-import { recogniseAnswer } from "../coverage/recognise-answer.ts";
-import { readHashKey } from "./hash-key.ts";
-import { packNewRecords } from "./pack-new-records.ts";
+import {
+  hashEntries,
+  type ReadPage,
+  readPage,
+  type ShownHour,
+  sumPageHours,
+} from "#stages/ingest/read-page.ts";
+import { toListEvent } from "#stages/ingest/to-event.ts";
+import { isZoneSuspect, recogniseAnswer } from "../coverage/judge-route.ts";
+import { packNewRecords, readHashKey } from "./store-entries.ts";
 
 interface ReadListPagesDeps {
   readonly database: Database;

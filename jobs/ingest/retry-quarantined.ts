@@ -8,13 +8,9 @@ import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
-import { HELD_BACK } from "#stages/ingest/held-back.ts";
-import { type EventRecord, readBy, readPage } from "#stages/ingest/read-page.ts";
-import { toListEvent } from "#stages/ingest/to-list-event.ts";
-import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
-import { readHashKey } from "./hash-key.ts";
-import { packNewRecords } from "./pack-new-records.ts";
-import type { StoreEntriesDeps } from "./store-entries.ts";
+import { type EventRecord, HELD_BACK, readBy, readPage } from "#stages/ingest/read-page.ts";
+import { toListEvent, toSearchEvent } from "#stages/ingest/to-event.ts";
+import { packNewRecords, readHashKey, type StoreEntriesDeps } from "./store-entries.ts";
 
 const LEASE_TTL_MS = 15_000;
 const ENTRIES_PER_TRANSACTION = 200;

@@ -1,13 +1,17 @@
+/** Stores entries and packs their records. */
+
+import { randomBytes } from "node:crypto";
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
+import { readLogIdHashes } from "#db/ingest/raw-blocks.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
 import type { PartitionKeeper } from "#db/postgres/partitions.ts";
+import { readServerSecret } from "#db/service/server-facts.ts";
 import type { Clock } from "#lib/clock.ts";
 import { firstListedDay } from "#model/horizon.ts";
-import { daysOf } from "#model/waf-event.ts";
-import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
-import type { ReadPage } from "#stages/ingest/read-page.ts";
-import { packNewRecords } from "./pack-new-records.ts";
+import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
+import { daysOf, hashEventKey, spanOf, unpackLogIdHashes } from "#model/waf-event.ts";
+import type { EventRecord, IngestObserver, ReadPage } from "#stages/ingest/read-page.ts";
 
 export interface StoreEntriesDeps {
   readonly database: Database;
@@ -21,7 +25,7 @@ export interface StoreEntriesDeps {
 }
 
 /** Entries of a span, as the platform returned them. */
-export interface EntriesToStore extends ReadPage {
+interface EntriesToStore extends ReadPage {
   readonly zoneId: number;
   readonly lease: { readonly name: string; readonly fence: number };
   /** Size of the platform's answer. */
@@ -52,4 +56,38 @@ export async function storeEntries(
   observer.pageStored({ route: "search", zoneId, entries: count, bytes, commitMs, ...stored });
   if (stored.inserted + stored.filled > 0) afterPage();
   return stored.inserted;
+}
+
+/**
+ * Packs the records that no block holds, neither a stored one nor one of `before`, which may not be stored yet. A crash
+ * before the blocks are stored, or a second runner, at worst keeps one record twice.
+ */
+export async function packNewRecords(
+  db: Queryable,
+  zoneId: number,
+  records: readonly EventRecord[],
+  before: readonly RawBlock[] = [],
+): Promise<RawBlock[]> {
+  const span = spanOf(records);
+  if (span === null) return [];
+  const { firstAt: fromMs, lastAt: toMs } = span;
+  const packed = await readLogIdHashes(db, zoneId, { fromMs, toMs, days: daysOf(records) });
+  const held = [...packed, ...before.map(({ logIdHashes }) => logIdHashes)];
+  const kept = new Set(held.flatMap(unpackLogIdHashes));
+  const entries = records.map((record) => ({ ...record, logIdHash: hashEventKey(record) }));
+  return packRawBlocks(entries.filter(({ logIdHash }) => !kept.has(logIdHash)));
+}
+
+const keys = new WeakMap<Database, string>();
+
+/**
+ * Returns the key of the hashes of matched texts. The first process that asks for the key makes it; all replicas have the same
+ * one. The key stays in memory.
+ */
+export async function readHashKey(database: Database): Promise<string> {
+  const known = keys.get(database);
+  if (known !== undefined) return known;
+  const key = (await readServerSecret(database.db, "matched-text", randomBytes(32))).toString("hex");
+  keys.set(database, key);
+  return key;
 }

@@ -21,14 +21,16 @@ import type { Log } from "#lib/log.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
 import { daysOf } from "#model/waf-event.ts";
-import { SETTLE_MS } from "#stages/coverage/settle.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
-import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
-import { watchPageOrder } from "#stages/ingest/page-order.ts";
-import { isPassedNews } from "#stages/ingest/plan-pass.ts";
-import { OUTSIDE_DAY } from "#stages/ingest/read-page.ts";
-import { judgeRoute } from "../coverage/judge-route.ts";
-import { recordListLooks } from "../coverage/record-list-looks.ts";
+import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
+import { isPassedNews, watchPageOrder } from "#stages/ingest/plan-pass.ts";
+import {
+  BELIEVE_AFTER_MS,
+  HELD_BACK,
+  type IngestObserver,
+  OUTSIDE_DAY,
+  toHeldBack,
+} from "#stages/ingest/read-page.ts";
+import { judgeRoute, recordListLooks } from "../coverage/judge-route.ts";
 import { type ReadListPage, readListPages } from "./read-list-pages.ts";
 
 /**

@@ -6,7 +6,7 @@ import { listRepairableZones } from "#db/coverage/rule-cells.ts";
 import { listDueRuns, readUnfinishedWork } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
 import { horizonAt } from "#model/horizon.ts";
-import { pickRising } from "#stages/ingest/pick-rising.ts";
+import { pickRising } from "#stages/ingest/plan-pass.ts";
 import { jobOfRun } from "./run-requested.ts";
 
 export interface SweepDeps {

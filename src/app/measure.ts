@@ -3,9 +3,9 @@ import { readDisposition } from "#adapters/queue/job-queue.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { LastRun } from "#model/schedule.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
-import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
+import type { IngestObserver } from "#stages/ingest/read-page.ts";
 
 /** Returns the same job with its attempts counted and timed. The last attempt is stored in `lastRuns`. */
 export function measureJob(

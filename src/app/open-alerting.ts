@@ -1,18 +1,22 @@
+/** Opens channels and destinations. */
 import type { Config } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
+import type { JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import { isObject } from "#lib/json.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
-import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
+import { openNotifier } from "#stages/delivery/channels/registry.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import { openDestinations } from "#stages/delivery/sinks/destination.ts";
 import { lowestFloor, nameSettings, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { measureNotifier } from "./measure.ts";
 
-export interface AlertingParts {
+interface AlertingParts {
   readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels" | "consoleUrl">;
   /** Where this process serves the console, once it does. */
   readonly httpUrl: () => string | null;
@@ -112,4 +116,28 @@ function openAll(
     channel.name,
     measureNotifier(openNotifier(channel, { terminal, localUrl, clock, network }), metrics),
   ]);
+}
+
+/** Opens the destinations of the configuration file. Null if there are none. */
+export function openForwarding({
+  config,
+  metrics,
+  clock,
+}: {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}): NonNullable<JobsDeps["forwarding"]> | null {
+  const network = { allowPrivateNetworks: config.channels.allowPrivate };
+  const opened = openDestinations(config.alerting.destinations, { clock, network });
+  if (opened.length === 0) return null;
+  return {
+    destinations: new Map(opened.map((destination) => [destination.name, destination])),
+    openedBlocks: createOpenedBlocks(),
+    ocsf: { vendor: config.platformVendor, actions: config.alerting.actions },
+    onForwarded(destination, { events, refused }) {
+      metrics.forwarded.inc({ destination, result: "acknowledged" }, events);
+      metrics.forwarded.inc({ destination, result: "refused" }, refused);
+    },
+  };
 }

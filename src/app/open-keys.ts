@@ -16,10 +16,8 @@ import {
   useSignInToken,
 } from "#db/keys/sessions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { createAuthenticate, toCaller } from "#faces/http/keys/authenticate.ts";
-import { createLastUsed } from "#faces/http/keys/last-used.ts";
-import type { SignedPerson } from "#faces/http/keys/people.ts";
-import type { NewSession, Sessions } from "#faces/http/keys/sessions.ts";
+import { createAuthenticate, createLastUsed, toCaller } from "#faces/http/keys/authenticate.ts";
+import type { NewSession, Sessions, SignedPerson } from "#faces/http/keys/sessions.ts";
 import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";

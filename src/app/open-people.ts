@@ -1,6 +1,6 @@
 import * as client from "openid-client";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
-import type { People } from "#faces/http/keys/people.ts";
+import type { People } from "#faces/http/keys/sessions.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { isBlank } from "#lib/text.ts";
@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { createFlow, FLOW_LASTS_MS, readFlow } from "#model/access-key.ts";
 import { grantPerson, joinClaims, toGrantBasis } from "#operations/keys/grant-person.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { createGuardedFetch } from "#stages/delivery/guarded-fetch.ts";
+import { createGuardedFetch } from "#stages/delivery/endpoint.ts";
 import { explainIssuerFailure } from "./explain-issuer-failure.ts";
 
 const TIMEOUT_SECONDS = 10;

@@ -8,7 +8,7 @@ import type { Health } from "#faces/http/readiness.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
-import { createQueueOutageReports } from "./report-queue-outages.ts";
+import { createQueueOutageReports } from "./report-outages.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;
 

@@ -1,9 +1,9 @@
+/** What the operations see of the running service. */
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { describeBucket } from "#adapters/storage/bucket.ts";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import { readDiskSpace } from "#lib/disk.ts";
-import type { ServiceView } from "#operations/service-view.ts";
+import type { ServiceView } from "#operations/service-life.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs" | "retention" | "settings">;
@@ -34,4 +34,10 @@ export function viewService(config: Config): ServiceView {
     zoneIds: config.edge.zones,
     readJobRuns: async () => [],
   };
+}
+
+/** Returns the names of the configured channels, or null if this environment configures none. The service's may differ. */
+function configuredChannels({ file, channels, alerting }: Config): ReadonlySet<string> | null {
+  const isConfigured = file !== null || channels.webhook !== null || channels.slack !== null;
+  return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { LOG_LEVELS } from "#lib/log.ts";
 import { readKeyId } from "#model/access-key.ts";
 import { PROCESS_ROLES } from "#model/kinds.ts";
-import { readCertificates } from "./read-certificates.ts";
+import { readCertificates } from "./secret-file.ts";
 
 /** Rule and description of a variable. The list of mistakes and the table of docs/configuration.md use the same words. */
 interface About {

@@ -1,5 +1,5 @@
 import { accessSync, constants } from "node:fs";
-import { readCertificates } from "./read-certificates.ts";
+import { readCertificates } from "./secret-file.ts";
 
 const FILES = ["sslrootcert", "sslcert", "sslkey"] as const;
 /** The modes that check the server's certificate and name. */

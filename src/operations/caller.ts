@@ -1,5 +1,5 @@
 import type { Role, Scope } from "#model/kinds.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
 import { scopesOf } from "./roles.ts";
 
 /** The holder of a valid key with the key's rights, or a person who signed in at the issuer with their own. */

@@ -8,11 +8,9 @@ import { toDay } from "#model/horizon.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { type VerifiedArchive, verifyArchive } from "./archive/verify-archive.ts";
 import type { BackfillDeps } from "./backfill/backfill-deps.ts";
-import { countUpstream, planBackfill } from "./backfill/plan-backfill.ts";
-import { runBackfill } from "./backfill/run-backfill.ts";
-import type { Check } from "./verify/check.ts";
+import { countUpstream, planBackfill, runBackfill } from "./backfill/run-backfill.ts";
+import { type Check, widenSpan } from "./verify/check.ts";
 import { runChecks } from "./verify/run-checks.ts";
-import { widenSpan } from "./verify/widen-span.ts";
 
 /** Differences of one check, or problems of archive days, that are kept; the command line shows all of them. */
 const KEPT_DIFFERENCES = 100;

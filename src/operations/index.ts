@@ -1,6 +1,5 @@
 import { alertOperations } from "./alerts/alerts.ts";
-import { listArchiveDays } from "./archive/archive-days.ts";
-import { showArchiveStatus } from "./archive/archive-status.ts";
+import { listArchiveDays, showArchiveStatus } from "./archive/archive-status.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { coverageOperations } from "./coverage/coverage.ts";
 import { listGaps } from "./coverage/gaps.ts";
@@ -8,8 +7,7 @@ import { runOperations } from "./coverage/runs.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { showDigest } from "./digest/digest.ts";
-import { listProposed } from "./exclusions/list-exclusions.ts";
-import { tryExclusion } from "./exclusions/try-exclusion.ts";
+import { listProposed, tryExclusion } from "./exclusions/try-exclusion.ts";
 import { forwardOperations } from "./forwarding/forwarding.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
@@ -28,7 +26,7 @@ import { showStatus } from "./service/status.ts";
 import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
-import { explainAlert } from "./verdicts/explain-alert.ts";
+import { explainAlert } from "./verdicts/verdict.ts";
 import { viewOperations } from "./views/saved-views.ts";
 
 /** Everything that a person or a program can ask or do. */

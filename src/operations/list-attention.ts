@@ -1,8 +1,12 @@
+/** What needs attention. */
+
+import type { Queryable } from "#db/client.ts";
+import { listWatchedZones, readZoneHealth, type ZoneHealth } from "#db/coverage/platform-health.ts";
 import type { HeldCounts } from "#db/ingest/held-pages.ts";
+import { type Pause, readPauses } from "#db/service/request-budgets.ts";
 import { formatHours, many, showTime } from "#lib/format.ts";
-import { HOUR_MS } from "#lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AttentionKind } from "#model/kinds.ts";
-import type { UnpolledZone } from "./read-unpolled.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
 import type { ServiceLife } from "./service-life.ts";
 
@@ -161,4 +165,55 @@ function isFirstCopy(watchedSince: number | undefined, hours: ZoneCoverage["hour
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
   const hour = `${showTime(next.startsAt)} to ${showTime(next.startsAt + HOUR_MS).slice(11)} UTC`;
   return `zone ${zoneId}: the platform deletes ${hour} in ${formatHours(next.hoursToLoss)}, and it is not sealed yet`;
+}
+
+/** A zone without a successful poll for so long needs attention. The alert about it comes later. */
+const UNPOLLED_MS = 5 * MINUTE_MS;
+/** The service checks every zone once a minute. A zone that it has not checked for so long is not its zone any more. */
+const WATCHED_MS = 5 * MINUTE_MS;
+
+/** A zone of the running service whose polls do not succeed. */
+interface UnpolledZone {
+  readonly zoneId: number;
+  /** When the last successful poll ended, or when the service began to watch the zone, epoch ms. */
+  readonly since: number;
+  /** Why, or null if it is not known here. */
+  readonly reason: string | null;
+}
+
+/** Returns the zones without a successful poll for five minutes, or for three periods if that is longer. */
+export async function readUnpolled(
+  db: Queryable,
+  now: number,
+  { zoneIds, pollEveryMs }: { zoneIds: readonly number[] | null; pollEveryMs: number },
+): Promise<UnpolledZone[]> {
+  const watched = await listWatchedZones(db, now - WATCHED_MS);
+  const health = await readZoneHealth(
+    db,
+    watched.filter((zoneId) => zoneIds === null || zoneIds.includes(zoneId)),
+  );
+  const limitMs = Math.max(UNPOLLED_MS, 3 * pollEveryMs);
+  const sinceOf = (zone: ZoneHealth) => Math.max(zone.polledThrough ?? 0, zone.watchedSince ?? now);
+  const unpolled = health.filter((zone) => now - sinceOf(zone) > limitMs);
+  if (unpolled.length === 0) return [];
+  const pauses = await readPauses(db);
+  return unpolled.map((zone) => ({
+    zoneId: zone.zoneId,
+    since: sinceOf(zone),
+    reason: explain(zone, pauses, now),
+  }));
+}
+
+function explain(zone: ZoneHealth, pauses: readonly Pause[], now: number): string | null {
+  const { zoneId, answeredAt, refusedSince, refusedWith } = zone;
+  if (refusedSince !== null && refusedSince > (answeredAt ?? 0))
+    return `the platform refuses the access key for zone ${zoneId} (${refusedWith ?? "refused"})`;
+  const account = pauses.find((pause) => pause.zoneId === null && pause.until > now);
+  if (account !== undefined)
+    return `the platform refuses the requests for every zone (429) until ${showTime(account.until)} UTC`;
+  const own = pauses.find((pause) => pause.zoneId === zoneId);
+  if (own === undefined) return null;
+  return own.until > now
+    ? `the platform refuses zone ${zoneId} (429) until ${showTime(own.until)} UTC`
+    : `the platform has refused zone ${zoneId} (429) since ${showTime(own.refusedSince ?? own.until)} UTC`;
 }

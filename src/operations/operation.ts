@@ -11,7 +11,7 @@ import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
 import type { Searching } from "./search/searching.ts";
-import type { ServiceView } from "./service-view.ts";
+import type { ServiceView } from "./service-life.ts";
 
 /** The parts that an operation answers from. A face makes them for each call. */
 export interface Asked {

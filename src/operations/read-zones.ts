@@ -11,8 +11,8 @@ import {
   findNextToExpire,
   type NextToExpire,
 } from "#stages/coverage/hour-status.ts";
-import { GIVE_UP_MS } from "#stages/coverage/learn-horizon.ts";
-import { HELD_BACK } from "#stages/ingest/held-back.ts";
+import { GIVE_UP_MS } from "#stages/coverage/judge-metrics.ts";
+import { HELD_BACK } from "#stages/ingest/read-page.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;

@@ -1,5 +1,13 @@
+/** The running service: its signs of life, its settings and its jobs. */
+
+import type { Config, Setting } from "#config/config.ts";
+import type { Alerting } from "#config/file/config-file.ts";
 import type { SeenReplica } from "#db/service/leases.ts";
+import type { RequestBudget } from "#db/service/request-budgets.ts";
+import type { DiskSpace } from "#lib/disk.ts";
 import { type ReplicaState, WORKER_ROLES } from "#model/kinds.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
+import type { Retention } from "#stages/privacy/retention.ts";
 
 /** How often a process writes that it is alive. */
 export const LIFE_SIGN_EVERY_MS = 15_000;
@@ -71,4 +79,37 @@ function lifeOf(role: string, replicas: readonly ReplicaLife[]): RoleLife {
   const own = replicas.filter(({ roles }) => roles.includes(role));
   const alive = own.filter(({ state }) => state === "alive").length;
   return { role, alive, lastAliveAt: own[0]?.lastAliveAt ?? null, silentMs: own[0]?.silentMs ?? null };
+}
+
+/** Attempts of a job in this process since its start. */
+export interface JobRuns {
+  readonly job: string;
+  /** Runs by outcome: done, retry, give-up, wait. */
+  readonly runs: Readonly<Record<string, number>>;
+  readonly meanSeconds: number | null;
+  /** Epoch ms. */
+  readonly lastSuccessAt: number | null;
+}
+
+/** The running service as the operations pages show it. Channels are listed by name and kind; the rest of one is secret. */
+export interface ServiceView {
+  /** Returns the settings of the configuration file that hold now. */
+  readonly alerting: () => Alerting;
+  /** Returns the names of the channels that hold now; null if this process does not know those of the service. */
+  readonly configuredChannels: () => ReadonlySet<string> | null;
+  /** The configured zones. */
+  readonly zoneIds: readonly number[];
+  /** The opened channels of this process. */
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly settings: readonly Setting[];
+  readonly archive: Pick<Config["archive"], "folder" | "isWritten" | "hotDays"> & {
+    /** The bucket's address, null if there is none. */
+    readonly bucket: string | null;
+  };
+  readonly retention: Retention;
+  /** Returns the disk space of the embedded Postgres; null for another server. */
+  readonly readDisk: () => DiskSpace | null;
+  readonly requestBudget: RequestBudget;
+  readonly pollEveryMs: number;
+  readonly readJobRuns: () => Promise<readonly JobRuns[]>;
 }

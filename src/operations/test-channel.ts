@@ -1,8 +1,8 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
-import { describeFailure } from "#stages/delivery/describe-failure.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
+import { describeFailure } from "#stages/delivery/delivery-error.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

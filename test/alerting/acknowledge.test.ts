@@ -5,7 +5,7 @@ import { readFailingChannels } from "#db/delivery/channel-health.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { ANSWERS, PLAIN_ANSWER, POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";

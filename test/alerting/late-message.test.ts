@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import { buildLateMessage, type LateMessageFacts } from "#stages/alerting/message/late-message.ts";
-import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
+import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
 import { SCANNER } from "./incident.ts";
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { channelStates } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";

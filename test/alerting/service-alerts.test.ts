@@ -14,7 +14,7 @@ import { createSendHeartbeatJob } from "#jobs/service/send-heartbeat.ts";
 import type { DiskSpace } from "#lib/disk.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import { openHeartbeat } from "#stages/delivery/open-heartbeat.ts";
+import { openHeartbeat } from "#stages/delivery/post.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { openEmulator } from "../emulator/support.ts";

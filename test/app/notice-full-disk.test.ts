@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineJob } from "#adapters/queue/define-job.ts";
-import { createFullDiskNotice } from "#app/notice-full-disk.ts";
+import { createFullDiskNotice } from "#app/report-outages.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import path from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { openArchiveFiles } from "#app/open-archive-files.ts";
+import { openArchiveFiles } from "#app/open-archive-store.ts";
 import { createStopStack } from "#lib/stop-stack.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { silent } from "../ingest/ingest-support.ts";

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { openQueues } from "#app/open-queues.ts";
-import { createQueueOutageReports } from "#app/report-queue-outages.ts";
+import { createQueueOutageReports } from "#app/report-outages.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";

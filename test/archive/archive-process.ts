@@ -6,7 +6,7 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { SERVICE } from "../http/default-service.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
+import { createRefuseCostly } from "#faces/http/limits/refuse.ts";
 import { NOW, openArchive, post } from "./support.ts";
 
 const WINDOW = { from: NOW - 3_600_000, to: NOW, query: "a" };

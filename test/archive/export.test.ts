@@ -5,7 +5,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import path from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { createAuditExport } from "#faces/http/keys/audit-export.ts";
+import { createAuditExport } from "#faces/http/routes/edge/platform.ts";
 import { readCsv } from "#operations/backfill/read-csv.ts";
 import { exportEvents } from "#operations/search/export-events.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";

@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey } from "#model/waf-event.ts";
-import { type DaySpan, planSpans } from "#stages/archive/plan-spans.ts";
-import { findRecords } from "#stages/archive/records/find-records.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { type DaySpan, planSpans } from "#stages/archive/query/plan-search.ts";
+import { createOpenedBlocks, findRecords } from "#stages/archive/records/find-records.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 

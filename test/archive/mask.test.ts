@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { toCsvLine } from "#stages/archive/csv/export-lines.ts";
 import { maskAddress, maskRecord } from "#stages/archive/mask/mask.ts";
-import { toListEntry } from "#stages/archive/records/to-list-entry.ts";
-import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
+import { toListEntry, toSearchRow } from "#stages/archive/records/to-row.ts";
 
 const FIELDS = {
   feature: "waf",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { preferredForm } from "#stages/archive/csv/preferred-form.ts";
+import { preferredForm } from "#stages/archive/csv/export-lines.ts";
 
 test.each([
   "application/x-ndjson",

@@ -2,7 +2,7 @@ import path from "node:path";
 import { createDatabase } from "#db/client.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { backupCommand } from "#faces/cli/backup.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { restoreCommand } from "#faces/cli/restore.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";

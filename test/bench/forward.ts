@@ -10,7 +10,7 @@ import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { EventFormat } from "#model/kinds.ts";
 import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { openSink } from "#stages/delivery/sinks/destination.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { startCluster } from "./ingest/cluster.ts";

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { alerts } from "#db/schema/alerts.ts";
-import type { People } from "#faces/http/keys/people.ts";
+import type { People } from "#faces/http/keys/sessions.ts";
 import { startIssuer } from "#test/support/issuer.ts";
 import { startProxy } from "../cli/proxy.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";

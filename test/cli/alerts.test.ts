@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { NOT_SHOWN } from "#db/service/last-errors.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { at } from "../alerting/alert-world.ts";
 import { NOW } from "../alerting/support.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "#db/schema/alerts.ts";
 import { auditEntries } from "#db/schema/people.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { createAlertWorld } from "../alerting/alert-world.ts";
 import { attackerOf, incidentOf } from "../alerting/incident.ts";

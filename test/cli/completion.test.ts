@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { toBashScript } from "#faces/cli/completion/bash-script.ts";
-import { defineCommand } from "#faces/cli/completion/completion.ts";
-import { toFishScript } from "#faces/cli/completion/fish-script.ts";
-import { listNodes } from "#faces/cli/completion/list-nodes.ts";
-import { toZshScript } from "#faces/cli/completion/zsh-script.ts";
+import {
+  defineCommand,
+  listNodes,
+  toBashScript,
+  toFishScript,
+  toZshScript,
+} from "#faces/cli/completion/completion.ts";
 import { loadProgram } from "#faces/cli/program.ts";
 import { findProgram } from "../support/find-program.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { writeHorizon } from "#db/coverage/horizons.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";

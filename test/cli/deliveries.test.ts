@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect } from "vitest";
 import { channelsCommand } from "#faces/cli/channels/channels.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { type MigratedDatabase } from "../db/migrated-database.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 import { testBothWays, type Way } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";

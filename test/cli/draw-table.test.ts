@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { drawTable } from "#faces/cli/terminal/draw-table.ts";
+import { drawTable } from "#faces/cli/terminal/print.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 
 const HEAD = ["ALERT", "SEVERITY", "STATE", "AGE", "SINCE (UTC)", "HEADLINE"];

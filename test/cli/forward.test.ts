@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { DAY_START, ZONE } from "../archive/files/archive-world.ts";
 import { openForwardWorld } from "../delivery/forwarding/forward-world.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect } from "vitest";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { replicas } from "#db/schema/service.ts";
 import { beatReplica, endReplica } from "#db/service/leases.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { TICK_NAMES, type TickReport } from "#model/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays, type Way } from "./both-ways.ts";

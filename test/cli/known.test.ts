@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { auditEntries } from "#db/schema/people.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { listMigrations } from "#db/migrate.ts";
-import { migrateCommand } from "#faces/cli/migrate.ts";
+import { migrateCommand } from "#faces/cli/backup.ts";
 import { createDatabaseBefore, MIGRATED } from "../db/before-baseline.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

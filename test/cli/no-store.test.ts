@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";

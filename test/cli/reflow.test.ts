@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { reflow } from "#faces/cli/terminal/reflow.ts";
+import { reflow } from "#faces/cli/terminal/help.ts";
 
 const TEXT = `
 What a paragraph says goes over

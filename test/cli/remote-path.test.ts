@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { startProxy } from "./proxy.ts";

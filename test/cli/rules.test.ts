@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { coverageWindows } from "#db/schema/coverage.ts";
 import { ruleBuckets } from "#db/schema/rules.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "#db/schema/alerts.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { beatReplica } from "#db/service/leases.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { toLine } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { SilenceChoice } from "#stages/alerting/message/silence-choices.ts";

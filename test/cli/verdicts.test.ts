@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
 import { exclusions } from "#db/schema/alerts.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MARKS, type Mark, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { parseServiceConfig } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";
-import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
+import { secretsOf } from "#stages/delivery/channels/registry.ts";
 import { openDestinations } from "#stages/delivery/sinks/destination.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

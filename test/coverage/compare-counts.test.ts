@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
-import { addGroups, type CountsRead } from "#stages/coverage/add-groups.ts";
-import { compareCounts } from "#stages/coverage/compare-counts.ts";
+import { addGroups, type CountsRead, compareCounts } from "#stages/coverage/compare-counts.ts";
 
 const FROM = Date.UTC(2026, 10, 20, 10);
 const SPAN = { from: FROM, buckets: 3 };

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { coverageState, TRANSITIONS } from "#stages/coverage/coverage-state.ts";
+import { coverageState, TRANSITIONS } from "#stages/coverage/hour-status.ts";
 
 test("docs/how-it-works.md shows exactly the transitions of the coverage states", () => {
   const docs = readFileSync(path.join(import.meta.dirname, "../../docs/how-it-works.md"), "utf8");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { HourContents } from "#model/covered-hour.ts";
-import { findSealFaults } from "#stages/coverage/find-seal-faults.ts";
+import { findSealFaults } from "#stages/coverage/judge-counts.ts";
 
 const HOLDS: HourContents = { count: 9, ids: "a1", unresolved: 0, doubled: 0, contestedAt: null, revised: 0 };
 const SEAL = { stored: { count: 9, ids: "a1" }, search: {}, counts: { count: 9 } };

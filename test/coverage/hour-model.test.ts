@@ -8,7 +8,7 @@ import { AGREE_MS, settledAt } from "#stages/coverage/hour-proof.ts";
 import { digestIds } from "#stages/coverage/id-digest.ts";
 import { countDeficits, findChange, isAsSealed, toCountsLook } from "#stages/coverage/judge-counts.ts";
 import { judgeHour } from "#stages/coverage/judge-hour.ts";
-import { planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
+import { planClosingSearch } from "#stages/coverage/plan-comparison.ts";
 import { type PassState, planPass } from "#stages/ingest/plan-pass.ts";
 import { JUDGED_ZONE, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 

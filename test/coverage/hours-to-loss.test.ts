@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
-import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
+import { hoursToLoss } from "#stages/coverage/hour-status.ts";
 
 const NOW = Date.parse("2026-11-20T15:30:00Z");
 /** The platform's 72 hours, less the two minutes that are never requested. */

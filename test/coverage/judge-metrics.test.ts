@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { readProvenDays } from "#db/coverage/horizons.ts";
 import { storeSnapshot } from "#db/detection/rule-metrics.ts";
-import { judgeZoneMetrics } from "#jobs/coverage/judge-metrics.ts";
+import { judgeZoneMetrics } from "#jobs/coverage/seal-windows.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { judgeMetrics } from "#stages/coverage/judge-metrics.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour, Look } from "#model/covered-hour.ts";
 import { horizonAt } from "#model/horizon.ts";
-import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
+import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-comparison.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);

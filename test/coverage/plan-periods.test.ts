@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import { planPeriods } from "#stages/coverage/plan-periods.ts";
+import { planPeriods } from "#stages/coverage/plan-search.ts";
 
 const HALF_MINUTELY = { requestsPerSecond: 10, shortestMs: 30_000, longestMs: 30_000 };
 

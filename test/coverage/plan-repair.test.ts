@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { planRepairs } from "#stages/coverage/plan-repair.ts";
+import { planRepairs } from "#stages/coverage/plan-search.ts";
 
 const cell = (startsAt: number, ruleId: string, repairs = 0) => ({ startsAt, ruleId, repairs });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { splitSpan } from "#stages/coverage/split-span.ts";
+import { splitSpan } from "#stages/coverage/plan-search.ts";
 
 test("the parts of a span follow one another without gap or overlap, none empty, in order", () => {
   const from = fc.integer({ min: Date.UTC(2026, 0, 1), max: Date.UTC(2026, 11, 31) });

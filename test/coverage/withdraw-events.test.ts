@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import type { Emulator } from "#emulator/emulator.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { HOUR_MS } from "#lib/units.ts";

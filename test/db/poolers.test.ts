@@ -5,7 +5,7 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { sharesSessions } from "#db/postgres/server.ts";
-import { migrateCommand } from "#faces/cli/migrate.ts";
+import { migrateCommand } from "#faces/cli/backup.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { recorder } from "../queue/support/recorder.ts";

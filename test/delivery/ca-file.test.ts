@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
-import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
+import { openNotifier } from "#stages/delivery/channels/registry.ts";
 import { openSink } from "#stages/delivery/sinks/destination.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { eventsOf, sending } from "./sinks/world.ts";

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ChannelKind } from "#model/kinds.ts";
-import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "#stages/delivery/circuit.ts";
+import {
+  afterAttempts,
+  type Circuit,
+  closeCircuit,
+  describeCircuit,
+} from "#stages/delivery/plan-delivery.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 
 const longestPauseOf = (kind: ChannelKind) => capabilitiesOf(kind).longestPauseMs;

@@ -3,8 +3,8 @@ import { lockChannelState, saveChannelState } from "#db/delivery/channel-states.
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { channelStates } from "#db/schema/notifications.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { email } from "#stages/delivery/channels/email/email.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
 import { startMailServer } from "./support/mail-server.ts";

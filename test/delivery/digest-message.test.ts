@@ -4,8 +4,11 @@ import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
-import { toSlackMessage, toWholeSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
+import {
+  SLACK_LIMITS,
+  toSlackMessage,
+  toWholeSlackMessage,
+} from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";

@@ -10,9 +10,7 @@ import {
 import { Agent, buildConnector } from "undici";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
-import { openEndpoint } from "#stages/delivery/endpoint.ts";
-import { guardConnector, guardLookup } from "#stages/delivery/guarded-dispatcher.ts";
-import type { NetworkPolicy } from "#stages/delivery/network-policy.ts";
+import { guardConnector, guardLookup, type NetworkPolicy, openEndpoint } from "#stages/delivery/endpoint.ts";
 import { post } from "#stages/delivery/post.ts";
 import { CANARY, failureOf, scriptedLookup } from "./support/receiver.ts";
 import { createSelfSigned } from "./support/self-signed.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sendParts } from "#stages/delivery/send-parts.ts";
+import { sendParts } from "#stages/delivery/post.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { incidentWith } from "./support/messages.ts";
 import { ANSWERS, failureOf, PLAIN_ANSWER, POSTING, sendOptions } from "./support/receiver.ts";

@@ -1,7 +1,7 @@
 import { afterAll, expect, test, vi } from "vitest";
 import { readAttacks, readSearchedThrough } from "#db/detection/spikes.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { type ReplayedHours, replayRules, replaySourceHours } from "#jobs/detection/replay-late.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";

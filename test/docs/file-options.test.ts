@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { configFile, toJsonSchema } from "#config/file/config-file-schema.ts";
-import { destinationSettings, forwardFields } from "#config/file/forward-entry.ts";
+import { destinationSettings, forwardFields } from "#config/file/entry-fields.ts";
 
 const readDoc = (name: string) => readFileSync(path.join(import.meta.dirname, "../../docs", name), "utf8");
 const forwarding = readDoc("forwarding.md");

@@ -10,7 +10,7 @@ import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { toSchedule } from "#model/schedule.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";

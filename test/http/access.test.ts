@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Access } from "#faces/http/keys/access.ts";
+import type { Access } from "#faces/http/keys/guard.ts";
 import type { Role } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
 import { scopesOf } from "#operations/roles.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { openAdmissionQueue } from "#app/query-pool.ts";
+import { openAdmissionQueue } from "#app/list-routes.ts";
 import { createAdmissionQueue, type Place } from "#faces/http/limits/admission-queue.ts";
 import type { SearchWork } from "#operations/search/searching.ts";
 

@@ -1,15 +1,14 @@
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { openAdmissionQueue } from "#app/list-routes.ts";
 import { closeHttp } from "#app/open-http.ts";
-import { openAdmissionQueue } from "#app/query-pool.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { createDatabase } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { areWritersAtWork } from "#db/service/server-facts.ts";
-import { createAdmissionQueue } from "#faces/http/limits/admission-queue.ts";
-import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
-import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";
+import { createAdmissionQueue, createRunInPlace } from "#faces/http/limits/admission-queue.ts";
+import { createRefuseCostly } from "#faces/http/limits/refuse.ts";
 import type { Role } from "#model/kinds.ts";
 import { archiveDay, openTestFolder } from "../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

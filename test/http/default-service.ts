@@ -1,5 +1,5 @@
 import { defaultAlerting } from "#config/file/config-file.ts";
-import type { ServiceView } from "#operations/service-view.ts";
+import type { ServiceView } from "#operations/service-life.ts";
 
 /** A service with the default settings and no channel. */
 export const SERVICE: ServiceView = {

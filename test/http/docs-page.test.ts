@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { renderDocs } from "#faces/http/page/docs-page.ts";
+import { renderDocs } from "#faces/http/routes/openapi.ts";
 
 test("every name and type of the document is escaped in the page", () => {
   const hostile = (name: string) => `<b ${name}="'>`;

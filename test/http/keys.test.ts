@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createAuthenticate } from "#faces/http/keys/authenticate.ts";
-import { createLastUsed } from "#faces/http/keys/last-used.ts";
+import { createAuthenticate, createLastUsed } from "#faces/http/keys/authenticate.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, isSameKey } from "#model/access-key.ts";
 import { openAdminKey } from "#operations/keys/open-admin-key.ts";

@@ -3,8 +3,8 @@ import net from "node:net";
 import Fastify, { type FastifyInstance } from "fastify";
 import { serializerCompiler } from "fastify-type-provider-zod";
 import { expect, onTestFinished, test } from "vitest";
-import { validatorCompiler } from "#faces/http/errors/validate.ts";
-import { addConcurrencyLimit } from "#faces/http/limits/concurrency-limit.ts";
+import { addConcurrencyLimit } from "#faces/http/limits/refuse.ts";
+import { validatorCompiler } from "#faces/http/routes/read-body.ts";
 import { addAlertStream } from "#faces/http/routes/v1/alert-stream.ts";
 
 /** A server in which the first key takes as long to look up as its client takes to leave. */

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { closeHttp } from "#app/open-http.ts";
-import type { Access } from "#faces/http/keys/access.ts";
+import type { Access } from "#faces/http/keys/guard.ts";
 import { startHttp } from "./start-http.ts";
 
 const OPEN: { config: { access: Access } } = { config: { access: "public" } };

@@ -4,7 +4,7 @@ import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { readServerSecret } from "#db/service/server-facts.ts";
-import { readHashKey } from "#jobs/ingest/hash-key.ts";
+import { readHashKey } from "#jobs/ingest/store-entries.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import {
   type FactColumns,

@@ -13,7 +13,7 @@ import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
+import type { IngestObserver } from "#stages/ingest/read-page.ts";
 
 export const ZONE = 101;
 export const silent = pino({ level: "silent" });

@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import type { Clock } from "#lib/clock.ts";
-import type { StoredPageFacts } from "#stages/ingest/ingest-observer.ts";
+import type { StoredPageFacts } from "#stages/ingest/read-page.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import type { OracleEvent } from "../emulator/support.ts";
 import { createIngestJobs, ZONE } from "./ingest-jobs.ts";

@@ -5,7 +5,7 @@ import { setReasons } from "#db/ingest/quarantine.ts";
 import { createPartitionKeeper, ensurePartitions } from "#db/postgres/partitions.ts";
 import { retryQuarantined } from "#jobs/ingest/retry-quarantined.ts";
 import { openRawBlock } from "#model/raw-block.ts";
-import { HELD_BACK } from "#stages/ingest/held-back.ts";
+import { HELD_BACK } from "#stages/ingest/read-page.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { makeEvent } from "../detection/trend-support.ts";

@@ -4,7 +4,7 @@ import { isRising, listRisingZones, noteRising } from "#db/coverage/platform-hea
 import { platformHealth } from "#db/schema/coverage.ts";
 import { createSweepJob } from "#jobs/service/sweep.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { pickRising } from "#stages/ingest/pick-rising.ts";
+import { pickRising } from "#stages/ingest/plan-pass.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";

@@ -4,7 +4,7 @@ import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
 import { readEventTime, Text } from "#adapters/edge/contract/values.ts";
 import { parseJson } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
-import { toListEvent } from "#stages/ingest/to-list-event.ts";
+import { toListEvent } from "#stages/ingest/to-event.ts";
 
 const AT = 1_793_275_200_123;
 const RECORD = {

@@ -173,7 +173,7 @@ test("every list in a check constraint of the database is a tuple, and that of i
 /** The lists in code that have at least three words of a tuple, or are one, and cannot be made from it. */
 const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["define-job.ts", "queue imports no model; the first test compares it"],
-  ["mark-coverage.ts", "every status, the worst first"],
+  ["hour-status.ts", "every status, the worst first"],
   ["requests.ts", "what was done with a request, the gravest first"],
   ["verdict-effects.ts", "the numbers that say whether something is new in the zone"],
   ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
@@ -182,7 +182,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
-  ["read-entries.ts", "the dimensions of an entry that the backtest reads"],
+  ["read-events.ts", "the dimensions of an entry that the backtest reads"],
 ]);
 
 /** `["a", "b"]`, `[{ value: "a" }, { value: "b" }]`, `"a" | "b"` and `in ('a', 'b')`. */

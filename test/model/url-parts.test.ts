@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cleanText } from "#lib/text.ts";
 import { toUrlPart, toUrlPartSql, URL_PARTS } from "#model/record-parts.ts";
-import { bound, duck, join, raw } from "#stages/archive/sql/piece.ts";
+import { bound, duck, join, raw } from "#stages/archive/sql/to-condition.ts";
 import { type ArchiveFolder, openFolder } from "../archive/archive-folder.ts";
 import { HOSTILE } from "../archive/query/draw.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { createRandom } from "#emulator/traffic/random.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import { replayClause } from "#operations/exclusions/replay.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { openArchiveWorld } from "../archive/files/archive-world.ts";
 import { testBothWays } from "../cli/both-ways.ts";

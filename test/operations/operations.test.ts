@@ -4,7 +4,7 @@ import { AlertContext } from "#operations/alerts/alert-context.ts";
 import { AlertDetail } from "#operations/alerts/alert-detail.ts";
 import { Name, Text } from "#operations/fields.ts";
 import { OPERATIONS } from "#operations/index.ts";
-import { findUndecided, maskOutput } from "#operations/masking.ts";
+import { findUndecided, maskOutput } from "#operations/perform.ts";
 
 test("every operation has a name, an address and a method of its own", () => {
   expect(OPERATIONS.length).toBeGreaterThan(3);

@@ -5,7 +5,7 @@ import { localCaller } from "#operations/caller.ts";
 import type { Change, Query } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { SERVICE } from "../http/default-service.ts";
 
 /** Runs an operation on this database at this time, in the name of a person. The input is as its schema returns it. */

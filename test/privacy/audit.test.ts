@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
-import { auditConfig } from "#operations/audit/audit-config.ts";
+import { auditConfig } from "#operations/audit/audit-trail.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { runCommand } from "./erasure-world.ts";
 

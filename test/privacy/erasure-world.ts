@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";

@@ -108,8 +108,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/faces/cli/operations/ask-remotely.ts",
     // To the channels, to destinations of events and to the issuer, guarded.
     "src/stages/delivery/channels/email/email.ts",
-    "src/stages/delivery/guarded-dispatcher.ts",
-    "src/stages/delivery/guarded-fetch.ts",
+    "src/stages/delivery/endpoint.ts",
     // To the platform.
     "src/faces/cli/doctor/gather-platform.ts",
     "src/adapters/edge/transport/transport.ts",
@@ -124,7 +123,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/faces/http/limits/limit-connections.ts",
     // Names of status codes.
     "src/faces/http/errors/problem.ts",
-    "src/faces/http/routes/edge/platform-answer.ts",
+    "src/faces/http/routes/edge/platform.ts",
     // The queues, in Redis or Postgres.
     "src/adapters/queue/backend.ts",
     "src/adapters/queue/redis.ts",
@@ -135,7 +134,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     // To the archive's bucket.
     "src/adapters/storage/bucket.ts",
     // What kind of address a network is.
-    "src/stages/archive/query/network.ts",
+    "src/stages/archive/query/plan-search.ts",
   ];
   expect(new Set(SOURCES.filter((file) => connects.test(read(file))))).toEqual(new Set(known));
 });

@@ -7,7 +7,7 @@ import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import { retryPause } from "#stages/delivery/forwarding/retry-pause.ts";
+import { retryPause } from "#stages/delivery/forwarding/plan-looks.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { forwardZone } from "./forward-zone.ts";
 import { type LookDeps, type RunTally, refuseWrongSetting } from "./look-at-span.ts";

@@ -10,8 +10,7 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { countMatches } from "#db/search/open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { planFilters } from "#stages/archive/query/plan-search.ts";
-import { judgeArrival } from "#stages/delivery/forwarding/judge-arrival.ts";
-import { hourSpan } from "#stages/delivery/forwarding/plan-looks.ts";
+import { hourSpan, judgeArrival } from "#stages/delivery/forwarding/plan-looks.ts";
 import type { ZoneRun } from "./forward-zone.ts";
 import type { LookDeps } from "./look-at-span.ts";
 

@@ -6,11 +6,11 @@ import { inSearchTransaction } from "#db/search/search-condition.ts";
 import type { Span } from "#model/horizon.ts";
 import { type ArchivedEvent, type EventKey, hashEventKey } from "#model/waf-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import type { OpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { fetchOnward, fetchRecords, readRecords, readRows } from "#stages/archive/sql/find-rows.ts";
-import type { Piece } from "#stages/archive/sql/piece.ts";
+import type { Piece } from "#stages/archive/sql/to-condition.ts";
 import type { ArchiveStore } from "../../archive/archive-store.ts";
-import { readBlockRecords } from "../../archive/read-block-records.ts";
+import { readBlockRecords } from "../../archive/copy-records.ts";
 
 export interface StoredReader {
   readonly database: Database;

@@ -14,11 +14,8 @@ import {
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/subject.ts";
 import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
-import { channelEntry } from "./channel-entry.ts";
-import { duration } from "./duration.ts";
-import { forwardEntry } from "./forward-entry.ts";
+import { channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
 import { signInEntry } from "./sign-in-entry.ts";
-import { zoneName, zones } from "./zone-schema.ts";
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
 /** The result is in minutes after midnight. */

@@ -1,4 +1,8 @@
+/** The fields of an entry: of a channel, of a destination, of zones and durations. */
 import { z } from "zod";
+import { EVENT_FORMATS } from "#model/kinds.ts";
+import { CHANNELS } from "#stages/delivery/channels/registry.ts";
+import { SINKS } from "#stages/delivery/sinks/destination.ts";
 
 /** A field of an entry with a kind, such as a channel: its name in code and its key in the file. */
 export interface EntryField {
@@ -17,7 +21,7 @@ export interface EntryField {
 export type FieldsByKind = ReadonlyMap<string, readonly EntryField[]>;
 
 /** Returns the fields of each kind's settings. `shared` are settings that every kind has. */
-export function toFieldsByKind(
+function toFieldsByKind(
   definitions: readonly { readonly kind: string; readonly settings: z.ZodRawShape }[],
   shared: z.ZodRawShape = {},
 ): FieldsByKind {
@@ -85,8 +89,73 @@ export function toShape(fields: readonly EntryField[]): Record<string, z.ZodType
 }
 
 /** Returns the schema of an entry in the file. Every secret is a reference, so that the file itself holds no secret. */
-export function toEntryUnion(fields: FieldsByKind) {
+function toEntryUnion(fields: FieldsByKind) {
   const [first, ...rest] = [...fields].map(([kind, one]) => toEntrySchema(kind, one));
   if (first === undefined) throw new Error("there is no kind");
   return z.discriminatedUnion("kind", [first, ...rest]);
 }
+
+/** The settings of each kind of channel. The channel's name is the key of its entry in the file. */
+export const channelFields = toFieldsByKind(CHANNELS);
+
+/** One channel in the file. */
+export const channelEntry = toEntryUnion(channelFields);
+
+const ZONE_NAME_RULE = "must be text of 1 to 40 printable characters that is no number";
+export const zoneName = z
+  .string(ZONE_NAME_RULE)
+  .regex(/^(?!\d+$)[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, ZONE_NAME_RULE)
+  .max(40, ZONE_NAME_RULE);
+export const zones = z
+  .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
+  .min(1);
+
+const START_RULE = "must be now, all, or a time before now such as -72h";
+const BATCH_RULE = "must be a whole number from 1 to 5000";
+
+/** The settings that every destination has besides those of its kind. */
+const shared = {
+  zones: zones.optional().describe("numbers, or names from zones; if missing, every zone"),
+  where: z
+    .array(z.string().max(10_000))
+    .min(1)
+    .max(50)
+    .optional()
+    .describe("filters such as action:eq:block, as of `longwatch search`; all must match"),
+  format: z
+    .enum(EVENT_FORMATS)
+    .default("event")
+    .describe("raw: the record as received; event: Longwatch's own form; ocsf: Open Cybersecurity Schema"),
+  batchEvents: z.int(BATCH_RULE).min(1, BATCH_RULE).max(5_000, BATCH_RULE).default(500),
+  start: z
+    .string(START_RULE)
+    .regex(/^(?:now|all|-(?:\d{1,6}[smhd])+)$/, START_RULE)
+    .default("now")
+    .describe("the events with which a new destination begins; all: every kept event"),
+};
+
+/** Settings that every destination has. */
+export const destinationSettings = z.object(shared);
+
+export const forwardFields = toFieldsByKind(SINKS, shared);
+
+/** One destination in the file. */
+export const forwardEntry = toEntryUnion(forwardFields);
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const LONGEST_MS = 30 * 86_400_000;
+
+export function toMs(text: string): number {
+  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
+    0,
+  );
+}
+
+const DURATION_RULE = "must be a time such as 30s, 5m, 4h or 1h30m, at most 30d";
+/** The result is in milliseconds. */
+export const duration = z
+  .string(DURATION_RULE)
+  .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
+  .refine((text) => toMs(text) <= LONGEST_MS, DURATION_RULE)
+  .transform(toMs);

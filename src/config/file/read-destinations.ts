@@ -1,13 +1,33 @@
+/** Reads the channels and destinations of the file. */
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
+import type { Filter } from "#model/fields.ts";
 import type { Zones } from "#model/zones.ts";
-import { type DestinationConfig, openSink } from "#stages/delivery/sinks/destination.ts";
-import { findSink } from "#stages/delivery/sinks/registry.ts";
-import { checkOpening } from "./check-opening.ts";
-import { toMs } from "./duration.ts";
-import { destinationSettings, forwardEntry, forwardFields } from "./forward-entry.ts";
+import { refuseManyTests } from "#stages/archive/query/plan-search.ts";
+import {
+  FILTER_RULE,
+  parseFilter,
+  readSearch,
+  splitMistake,
+  toNativeFilter,
+} from "#stages/archive/query/read-search.ts";
+import {
+  type ChannelConfig,
+  channelConfig,
+  findChannel,
+  openNotifier,
+} from "#stages/delivery/channels/registry.ts";
+import { type DestinationConfig, findSink, openSink } from "#stages/delivery/sinks/destination.ts";
+import { checkOpening } from "../check-opening.ts";
+import {
+  channelEntry,
+  channelFields,
+  destinationSettings,
+  forwardEntry,
+  forwardFields,
+  toMs,
+} from "./entry-fields.ts";
 import { type ReferenceContext, readEntry } from "./read-entry.ts";
-import { readWhere } from "./read-where.ts";
 import { resolveZone } from "./resolve-zones.ts";
 
 /** Reads one destination of the file, as `readEntry`. */
@@ -48,4 +68,74 @@ export function readDestination(
   };
   const read = readEntry(kinds, { name, entry }, context, mistakes);
   return where.mistakes.length === 0 ? read : null;
+}
+
+const NO_TERMINAL = { write: () => true } as never;
+
+/** Reads one channel of the file, as `readEntry`. */
+export function readChannel(
+  name: string,
+  entry: unknown,
+  context: ReferenceContext,
+  mistakes: string[],
+): ChannelConfig | null {
+  const kinds = {
+    part: "channels" as const,
+    fields: channelFields,
+    entry: channelEntry,
+    exampleOf: (kind: string) => findChannel(kind)?.example,
+    parse: (settings: unknown) => channelConfig.safeParse(settings).data ?? null,
+    check: (config: ChannelConfig) =>
+      checkOpening(config, context.allowPrivateNetworks, (network) =>
+        openNotifier(config, { terminal: NO_TERMINAL, clock: () => 0, network }),
+      ),
+  };
+  return readEntry(kinds, { name, entry }, context, mistakes);
+}
+
+interface ReadWhere {
+  readonly filters: readonly Filter[];
+  readonly mistakes: readonly string[];
+}
+
+/** Any span: the search language needs one, and a destination has none. */
+const SPAN = { from: 0, to: 1 };
+const METHOD_RULE =
+  "the method is in the records of events only, and cannot select the events of a destination";
+
+/** Reads the filters at a path of the file, each as `--filter` of a search. */
+function readWhere(at: string, texts: readonly string[]): ReadWhere {
+  const read = texts.map((text, index) =>
+    readOne(`${at}[${index}]: ${JSON.stringify(text.slice(0, 80))}`, text),
+  );
+  const tooMany = refuseManyTests({ ...SPAN, filters: read.flatMap(({ filters }) => filters) });
+  return {
+    filters: read.flatMap(({ filters }) => filters),
+    mistakes: [
+      ...read.flatMap(({ mistakes }) => mistakes),
+      ...Object.values(tooMany ?? {}).flatMap((rules) => rules.map((rule) => `${at}: ${rule}`)),
+    ],
+  };
+}
+
+function readOne(at: string, text: string): ReadWhere {
+  const written = parseFilter(text);
+  const wrong = (mistakes: readonly string[]) => ({ filters: [], mistakes });
+  if (written === null) return wrong([`${at}: must be ${FILTER_RULE}`]);
+  const read = readSearch({ ...SPAN, filters: [toNativeFilter(written)] }, "export", "native");
+  if ("mistakes" in read)
+    return wrong(
+      Object.entries(read.mistakes).flatMap(([field, rules]) =>
+        rules.map((rule) => `${at}: ${field.replace("filters[0].", "")}: ${toRule(field, rule)}`),
+      ),
+    );
+  const { filters } = read.search;
+  return filters.some(({ field }) => field === "method")
+    ? wrong([`${at}: ${METHOD_RULE}`])
+    : { filters, mistakes: [] };
+}
+
+function toRule(field: string, text: string): string {
+  const { value, rule } = splitMistake(field, text);
+  return value === undefined ? rule : `${value}: ${rule}`;
 }

@@ -1,8 +1,7 @@
 import path from "node:path";
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
-import { readCertificates } from "../read-certificates.ts";
-import { findSecretFault, readSecretText } from "../secret-file.ts";
+import { findSecretFault, readCertificates, readSecretText } from "../secret-file.ts";
 import { type EntryField, type FieldsByKind, fileReference, variableReference } from "./entry-fields.ts";
 
 /** The context in which references are resolved. */

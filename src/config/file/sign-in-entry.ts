@@ -4,7 +4,7 @@ import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import { addressSettings, secretText } from "#stages/delivery/channel-definition.ts";
-import { checkAddress } from "./check-opening.ts";
+import { checkAddress } from "../check-opening.ts";
 import { toField, toShape } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";
 import { resolveZone } from "./resolve-zones.ts";

@@ -1,3 +1,4 @@
+/** Reads the routing tree of the file. */
 import { z } from "zod";
 import { closestName } from "#lib/text.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";
@@ -11,7 +12,6 @@ import {
   type Timing,
 } from "#stages/alerting/routing/routing.ts";
 import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
-import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
 
 /** Returns the file's routes with all settings filled in. A route inherits missing settings from the route above it. */
@@ -120,3 +120,45 @@ function findUnseenLinks({ links }: z.output<typeof looseFile>, most: number): s
     return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
   });
 }
+
+/** Replaces a value that is no text by an empty text, so that the indexes of the other values stay the same. */
+const text = z.string().catch("");
+const texts = z.array(text).catch([]);
+const object = z.record(z.string(), z.unknown());
+
+interface LooseRoute {
+  readonly channels: readonly string[];
+  readonly matchers?: unknown;
+  readonly continue?: unknown;
+  readonly routes: readonly LooseRoute[];
+}
+const NO_ROUTE: LooseRoute = { channels: [], routes: [] };
+const route: z.ZodType<LooseRoute> = z
+  .object({
+    channels: texts,
+    matchers: z.unknown().optional(),
+    continue: z.unknown().optional(),
+    get routes() {
+      return z.array(route).catch([]);
+    },
+  })
+  .catch(NO_ROUTE as never);
+
+/** The parts of a configuration file that refer to each other. Never fails, even if the file has mistakes elsewhere. */
+const looseFile = z
+  .object({
+    channels: object.catch({}),
+    route,
+    quiet_hours: z
+      .array(z.object({ channels: texts, from: text, to: text }).catch({ channels: [], from: "", to: "" }))
+      .catch([]),
+    digest: z.object({ channels: texts }).catch({ channels: [] }),
+    links: z
+      .array(
+        z
+          .object({ title: text, matchers: object.default({}).catch({ wrong: true }) })
+          .catch({ title: "", matchers: { wrong: true } }),
+      )
+      .catch([]),
+  })
+  .catch({ channels: {}, route: NO_ROUTE, quiet_hours: [], digest: { channels: [] }, links: [] });

@@ -1,24 +1,29 @@
+/** The commands that migrate the database and back it up. */
 import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import type { Config } from "#config/config.ts";
+import { readVersion } from "#config/read-version.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { migrate } from "#db/migrate.ts";
+import { refuseServer } from "#db/postgres/server.ts";
 import { formatBytes } from "#lib/disk.ts";
+import { UsageError } from "#lib/errors.ts";
 import { many, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { escapeText } from "#lib/text.ts";
 import { type BackupManifest, countArchiveFiles, countRows } from "#operations/backup/manifest.ts";
 import { writeBackup } from "#operations/backup/write-backup.ts";
 import { withArchive } from "./archive/with-archive.ts";
+import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
-import { readActor } from "./options/read-actor.ts";
+import { readActor } from "./options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
-import { SUMMARIES } from "./summaries.ts";
 
-const HELP = `
+const BACKUP_HELP = `
 Writes one snapshot of the database and the files of the archive into one tar file. The service may run. No other program is
 needed. longwatch restore puts the file into an empty database of Postgres 15 or newer, embedded or not. The file gets its
 name when it is complete; an existing file is never replaced. Only its user may read it: it holds visitors' addresses and
@@ -39,7 +44,7 @@ interface Flags {
 
 /** `longwatch backup`: writes the database and the archive into one file. */
 export function backupCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backup", SUMMARIES.backup, HELP, io)
+  return storeCommand("backup", SUMMARIES.backup, BACKUP_HELP, io)
     .option("--out <file>", "write this new file (required)")
     .option("--without-archive", "only name the files of the archive, which are backed up another way")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
@@ -114,4 +119,32 @@ function describe(
     asCalled(`To restore it: npm run -s longwatch -- restore ${escapeText(file)}`),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+const HELP = `
+Brings the tables of DATABASE_URL to this version, creates nothing else, and ends. Changes nothing if the tables are of this
+version; then the role needs no right to create tables. Refuses a database of a newer version, and one that is too old: the
+error names the version to start first. Each process of the service does the same when it starts: the command lets a role
+with more rights do it before the service starts.
+
+Examples:
+  npm run -s longwatch -- migrate
+  DATABASE_URL=postgres://owner@db/longwatch npm run -s longwatch -- migrate`;
+
+/** `longwatch migrate`: brings a database to this version's schema. */
+export function migrateCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("migrate", SUMMARIES.migrate, HELP, io)
+    .option("--json", "print JSON")
+    .action(
+      storeAction<{ readonly json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const { databaseUrl } = readConfig();
+        if (databaseUrl === null)
+          throw new UsageError(["DATABASE_URL: not set; `start` migrates the embedded Postgres by itself"]);
+        await refuseServer(databaseUrl.reveal());
+        await migrate({ url: databaseUrl.reveal() });
+        if (flags.json === true) await writeJson(io.stdout, { version: readVersion() });
+        else await writeOut(io.stdout, "The tables are of this version.\n");
+      }),
+    );
 }

@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { SUMMARIES } from "./commands.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
 import { pickAsk } from "./operations/pick-ask.ts";
 import { allowRemote } from "./operations/remote-commands.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
-import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 An assistant starts this command and asks over its standard input and output. The tools only read: status, zones, alerts

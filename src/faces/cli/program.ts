@@ -12,12 +12,10 @@ import { readVersion } from "#config/read-version.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
-import { adoptServiceFile, parseConfigOfService } from "./config/config-of-service.ts";
-import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
+import { loadSubject, SUBJECT_SUMMARIES, SUMMARIES } from "./commands.ts";
+import { adoptServiceFile, parseConfigOfService, useRunningEmulator } from "./config/config-of-service.ts";
 import { adoptRemote, listWords, putRemoteFirst } from "./operations/remote-commands.ts";
-import { loadSubject, SUBJECT_SUMMARIES } from "./operations/subjects.ts";
-import { SUMMARIES } from "./summaries.ts";
-import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
+import { addHelp, listAsTyped } from "./terminal/help.ts";
 
 const readConfig = () => useRunningEmulator(parseConfigOfService(process.env));
 
@@ -63,7 +61,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     jobs: fromOperations("jobs"),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
-    migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
+    migrate: async () => (await import("./backup.ts")).migrateCommand(readConfig),
     completion: async () => (await import("./completion/completion.ts")).completionCommand(),
   },
   "On call:": {

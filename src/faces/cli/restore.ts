@@ -17,13 +17,13 @@ import { toKeyItem } from "#operations/keys/key-item.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { withStorage } from "./archive/with-archive.ts";
 import { summarise } from "./backup.ts";
+import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
-import { readActor } from "./options/read-actor.ts";
+import { readActor } from "./options/read-options.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
-import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 Puts a backup of longwatch backup into the empty database of DATABASE_URL, or into a new embedded database in

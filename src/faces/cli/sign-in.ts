@@ -5,13 +5,12 @@ import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
 import { createSignInLink } from "#operations/create-sign-in-link.ts";
+import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
-import { NotFoundError } from "./options/not-found-error.ts";
-import { readActor } from "./options/read-actor.ts";
+import { readActor } from "./options/read-options.ts";
 import { withStore } from "./store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
-import { SUMMARIES } from "./summaries.ts";
+import { NotFoundError, type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const HELP = `
 The link is valid once and for ten minutes. The session has the rights of a key: of --key, else of the oldest valid admin

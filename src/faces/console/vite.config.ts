@@ -20,7 +20,7 @@ const operationAddresses = {
     if (id !== `\0${OPERATIONS}`) return null;
     const [{ OPERATIONS: all }, { addressOf }] = await Promise.all([
       import("#operations/index.ts"),
-      import("#operations/place-members.ts"),
+      import("#operations/input-schema.ts"),
     ]);
     const entries = all.map((operation) => [operation.name, addressOf(operation)]);
     return `export const ADDRESSES = ${JSON.stringify(Object.fromEntries(entries))};`;

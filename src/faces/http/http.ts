@@ -8,30 +8,33 @@ import type { Log } from "#lib/log.ts";
 import { type ActionWords, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Authenticate } from "#operations/caller.ts";
 import { addCompression } from "./compress.ts";
-import { answerUnknown } from "./errors/answer-unknown.ts";
-import { MAX_PARAM_CHARS } from "./errors/error-form.ts";
-import { readNativeJson } from "./errors/read-native-json.ts";
-import { sendProblem, toTold } from "./errors/send-problem.ts";
-import { validatorCompiler } from "./errors/validate.ts";
-import { createFailedKeys } from "./keys/failed-keys.ts";
+import { answerUnknown, MAX_PARAM_CHARS, sendProblem, toTold } from "./errors/send-problem.ts";
+import { createFailedKeys } from "./keys/authenticate.ts";
 import { addGuard, addPermissions, type GuardParts } from "./keys/guard.ts";
-import type { People } from "./keys/people.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
-import type { Sessions } from "./keys/sessions.ts";
-import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
-import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
+import type { People, Sessions } from "./keys/sessions.ts";
+import {
+  type ConnectionLimits,
+  type Connections,
+  createConnections,
+  refuseConnection,
+} from "./limits/limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
-import { createIsOwnHost } from "./limits/own-hosts.ts";
-import { refuseConnection } from "./limits/refuse-connection.ts";
-import { refuseDeepBody, refuseEncodedBody, refuseTwoHosts } from "./limits/refuse-malformed.ts";
+import { createIsOwnHost } from "./limits/origin.ts";
+import {
+  addConcurrencyLimit,
+  type ConcurrencyLimits,
+  refuseDeepBody,
+  refuseEncodedBody,
+  refuseTwoHosts,
+} from "./limits/refuse.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
-import { type AnswerPage, addConsole } from "./page/add-console.ts";
-import { createReadiness, type HealthCheck } from "./readiness.ts";
+import { type AnswerPage, addConsole, SECURITY_HEADERS, TLS_HEADERS } from "./page/add-console.ts";
+import { addLivez, addReadyz, createReadiness, type HealthCheck } from "./readiness.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi, addRedirectToDocs } from "./routes/openapi.ts";
-import { addLivez, addReadyz } from "./routes/probes.ts";
+import { readNativeJson, validatorCompiler } from "./routes/read-body.ts";
 import { addSession } from "./routes/session.ts";
-import { SECURITY_HEADERS, TLS_HEADERS } from "./security-headers.ts";
 
 export interface HttpOptions {
   readonly checks: readonly HealthCheck[];

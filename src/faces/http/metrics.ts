@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { readVersion } from "#config/read-version.ts";
 import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Zones, zoneFactsOf } from "#model/zones.ts";
-import type { JobRuns } from "#operations/service-view.ts";
+import type { JobRuns } from "#operations/service-life.ts";
 
 /** The pending work of the whole service, not of this process. It is read from the database at every scrape. */
 export interface Backlog {

@@ -7,7 +7,7 @@ import type { RouteOptions } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
-import { Problem } from "./problem-schema.ts";
+import { Problem } from "./errors/problem.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

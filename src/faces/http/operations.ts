@@ -1,11 +1,12 @@
-import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from "fastify";
+/** One route for each operation. */
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
 import { known } from "#operations/fields.ts";
+import { placeMembers, type Shape } from "#operations/input-schema.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
-import { placeMembers, type Shape } from "#operations/place-members.ts";
-import { clientGone } from "./routes/edge/client-gone.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
 export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal">;
@@ -88,4 +89,19 @@ function toBody(shape: Shape, example: Readonly<Record<string, unknown>> | undef
   if (example === undefined) return body;
   const shown = Object.fromEntries(Object.entries(example).filter(([name]) => Object.hasOwn(shape, name)));
   return body.meta({ examples: [shown] });
+}
+
+/** No client reads this status; proxies write it into their logs. */
+const CLIENT_GONE = 499;
+
+/**
+ * Returns a signal that aborts if the client leaves before the answer is sent. The framework's own signal also aborts
+ * when a request's body was read to its end.
+ */
+export function clientGone({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  const leave = () => gone.abort(new Refusal(CLIENT_GONE, { detail: "The client closed the connection." }));
+  if (raw.destroyed) leave();
+  raw.once("close", leave);
+  return gone.signal;
 }

@@ -1,6 +1,10 @@
+/** The probes /livez and /readyz. */
+
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { toError } from "#lib/errors.ts";
 import { within } from "#lib/waiting.ts";
-import type { HealthState } from "#model/kinds.ts";
+import { HEALTH_STATES, type HealthState } from "#model/kinds.ts";
 
 export interface Health {
   readonly state: HealthState;
@@ -15,11 +19,11 @@ export interface HealthCheck {
   check(): Promise<Health>;
 }
 
-export interface Readiness extends Health {
+interface Readiness extends Health {
   readonly checks: Readonly<Record<string, Health>>;
 }
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   readonly checks: readonly HealthCheck[];
   readonly timeoutMs: number;
   readonly onError: (name: string, error: Error) => void;
@@ -80,4 +84,38 @@ function createProbe(
     );
     return health;
   };
+}
+
+const LIVENESS = {
+  tags: ["Service"],
+  summary: "Check whether this process is alive",
+  response: { 200: z.object({ state: z.literal("ok"), uptimeSeconds: z.int() }) },
+};
+
+/** Answers without any check. If this depended on another part, an outage of that part would restart every replica. */
+export function addLivez(app: FastifyInstance): void {
+  app.get("/livez", { config: { access: "public", isProbe: true }, schema: LIVENESS }, () => ({
+    state: "ok",
+    uptimeSeconds: Math.floor(process.uptime()),
+  }));
+}
+
+const HealthSchema = z.object({ state: z.enum(HEALTH_STATES), detail: z.string().optional() });
+const ReadinessAnswer = HealthSchema.extend({ checks: z.record(z.string(), HealthSchema) });
+const READINESS = {
+  tags: ["Service"],
+  summary: "Check whether this process can do its work (503 if it cannot)",
+  response: { 200: ReadinessAnswer, 503: ReadinessAnswer },
+};
+
+/** Answers 200 while the service can work, also when degraded, and 503 while a required part is failing. */
+export function addReadyz(app: FastifyInstance, readReadiness: () => Promise<Readiness>): void {
+  app.get(
+    "/readyz",
+    { config: { access: "public", isProbe: true }, schema: READINESS },
+    async (_request, reply) => {
+      const readiness = await readReadiness();
+      return reply.code(readiness.state === "failing" ? 503 : 200).send(readiness);
+    },
+  );
 }

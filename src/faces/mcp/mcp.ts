@@ -6,9 +6,8 @@ import { messageOf, toError } from "#lib/errors.ts";
 import { isObject } from "#lib/json.ts";
 import { OPERATIONS } from "#operations/index.ts";
 import { describeInput, type Member, OWN_KEYWORDS } from "#operations/input-schema.ts";
-import { findMistakes } from "#operations/mistakes.ts";
 import type { AskOperation, Operation } from "#operations/operation.ts";
-import { Refusal } from "#operations/refusal.ts";
+import { findMistakes, Refusal } from "#operations/refusal.ts";
 
 /** The most characters of one result. An assistant's context is small, and a list has pages. */
 const MAX_CHARS = 60_000;

@@ -34,7 +34,7 @@ import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
 import { Name, notFound, Text } from "../fields.ts";
 import type { Changed, Changing } from "../operation.ts";
 import { Refusal } from "../refusal.ts";

@@ -26,7 +26,7 @@ import {
 } from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { toSilences } from "#stages/alerting/silence.ts";
-import { maskRows } from "#stages/archive/mask/mask-rows.ts";
+import { maskRows } from "#stages/archive/mask/mask.ts";
 import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
 import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";

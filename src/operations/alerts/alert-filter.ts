@@ -4,7 +4,7 @@ import { ALERT_KINDS, SEVERITIES } from "#model/kinds.ts";
 import { maySee, oneOrMore, RowId, RulePattern, Time, visibleZones, ZoneId } from "../fields.ts";
 import type { Asked } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { checkOrder } from "../span.ts";
 
 /** The members of an input that select alerts. */

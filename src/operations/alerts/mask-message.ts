@@ -1,7 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { maskRows } from "#stages/archive/mask/mask-rows.ts";
-import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskAddress, maskNullable, maskRows, maskText } from "#stages/archive/mask/mask.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 type Attacker = NonNullable<AlertMessage["attackers"]>[number];

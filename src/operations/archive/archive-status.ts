@@ -1,6 +1,7 @@
+/** The state of the archive and its days. */
 import { z } from "zod";
 import { listNotUploaded } from "#db/archive/archive-files.ts";
-import { readZoneArchives, type ZoneArchive } from "#db/archive/archived-days.ts";
+import { listReportedDays, readZoneArchives, type ZoneArchive } from "#db/archive/archived-days.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import { firstMovingDay, settledAt } from "#jobs/archive/archive-days.ts";
 import { formatBytes } from "#lib/disk.ts";
@@ -8,8 +9,10 @@ import { formatWhole, many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { IsoTime, Name, requireEveryZone, toIso } from "../fields.ts";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
+import { IsoTime, Name, requireEveryZone, toIso, visibleZones } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
+import { DAYS_QUERY, readDays } from "../span.ts";
 
 const MOST_WAITING = 20;
 
@@ -136,3 +139,54 @@ function describePlace({ folder, bucket, notUploaded }: ArchiveStatus): string {
   const waiting = notUploaded === 0 ? "" : `; ${many(notUploaded, "file")} not in it yet`;
   return `bucket: ${toLine(bucket, 1_000)}${waiting}\ncache: ${toLine(folder, 1_000)}\n`;
 }
+
+const MAX_DAYS = 800;
+
+const ArchiveDay = z
+  .object({
+    zoneId: z.number().int(),
+    day: Name.describe("The UTC day: 2026-11-21."),
+    isInPostgres: z
+      .boolean()
+      .describe("Whether Postgres still has the events, too. The files answer searches."),
+    files: z.array(
+      z.object({
+        kind: z.enum(ARCHIVE_KINDS),
+        path: Name.describe("Relative to the archive folder."),
+        sha256: Name,
+        bytes: z.number(),
+        rows: z.number().int(),
+        writtenAt: IsoTime,
+        checkedAt: IsoTime.describe("When the file was last compared with its hash and was equal."),
+        damage: Name.nullable().describe("The problem of a missing or damaged file; else null."),
+      }),
+    ),
+  })
+  .meta({ id: "ArchiveDay" });
+
+export const listArchiveDays = defineQuery({
+  name: "archive.days",
+  summary: "List archive days with their files, hashes and last checks",
+  description: `At most ${MAX_DAYS} days, oldest first. Days that are not in the archive are left out.`,
+  http: ["GET", "/api/v1/archive/days"],
+  tag: "Coverage",
+  scope: "read",
+  refuses: [422],
+  input: z.strictObject(DAYS_QUERY),
+  output: z.object({ items: z.array(ArchiveDay) }),
+  run: async ({ db, now, caller }, { zone, ...asked }) => {
+    const { fromMs, toMs } = readDays(asked, { nowMs: now, max: MAX_DAYS });
+    const wanted = { zoneIds: visibleZones(caller, zone), from: toDay(fromMs), to: toDay(toMs) };
+    const days = await listReportedDays(db, wanted);
+    return {
+      items: days.map(({ files, ...day }) => ({
+        ...day,
+        files: files.map(({ writtenAt, checkedAt, ...file }) => ({
+          ...file,
+          writtenAt: toIso(writtenAt),
+          checkedAt: toIso(checkedAt),
+        })),
+      })),
+    };
+  },
+});

@@ -1,3 +1,4 @@
+/** Verifies the files of the archive. */
 import { listNamed, listValidFiles, type ManifestRow, markChecked } from "#db/archive/archive-files.ts";
 import { locateFile, noteDamage } from "#db/archive/bring-file.ts";
 import { type EventSum, measureEventsFile, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
@@ -8,10 +9,10 @@ import { DuckdbError } from "#db/duckdb/duckdb-messages.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
-import type { ArchiveStorage } from "#model/archive-storage.ts";
-import { compareSums } from "#stages/archive/files/compare-sums.ts";
+import type { ArchiveStorage, ListedFile } from "#model/archive-storage.ts";
 import {
   addSums,
+  compareSums,
   countHours,
   countRules,
   type DayStatement,
@@ -22,7 +23,6 @@ import {
   statementPath,
   toStatedFile,
 } from "#stages/archive/files/day-statement.ts";
-import { listStrangers, type Strangers } from "./list-strangers.ts";
 
 /** Something that is wrong with an archive day. */
 interface ArchiveProblem {
@@ -281,4 +281,30 @@ async function compareWithDatabase(
       found.push(`has ${hours[hour]} events in hour ${hour}, the sealed hour ${events}`);
   }
   return found;
+}
+
+interface Strangers {
+  /** Archive files that nothing names. */
+  readonly unnamed: readonly ListedFile[];
+  /** All other files. Engines may read them as data. */
+  readonly foreign: readonly ListedFile[];
+}
+
+const FILE = /^(?:events|records)\/zone=\d+\/day=\d{4}-\d\d-\d\d\/[0-9a-f]{16}\.parquet$/;
+const STATEMENT = new RegExp(
+  String.raw`^events/zone=\d+/day=\d{4}-\d\d-\d\d/${STATEMENT_NAME}(?:\.\d+\.tmp)?$`,
+);
+
+/** Returns the files that are not part of the archive, sorted by path. */
+async function listStrangers(
+  storage: ArchiveStorage,
+  isNamed: (names: readonly string[]) => Promise<ReadonlySet<string>>,
+): Promise<Strangers> {
+  const present = (await storage.list()).sort((one, other) => (one.path < other.path ? -1 : 1));
+  const files = present.filter(({ path }) => FILE.test(path));
+  const named = await isNamed(files.map(({ path }) => path));
+  return {
+    unnamed: files.filter(({ path }) => !named.has(path)),
+    foreign: present.filter(({ path }) => !FILE.test(path) && !STATEMENT.test(path)),
+  };
 }

@@ -1,11 +1,16 @@
+/** Plans a backfill and runs it. */
+
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import type { Queryable } from "#db/client.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
 import { type Backfill, type BackfillKey, endBackfill, openBackfill } from "#db/ingest/backfills.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { firstListedDay, horizonAt, type Span, startOfDay, startOfHour } from "#model/horizon.ts";
 import type { BackfillRoute } from "#model/kinds.ts";
-import { backfillByExport } from "./backfill-by-export.ts";
-import { backfillByList } from "./backfill-by-list.ts";
-import { backfillBySearch } from "./backfill-by-search.ts";
-import type { BackfillDeps, Expired } from "./backfill-deps.ts";
-import { holdPatiently } from "./hold-patiently.ts";
+import { isBackfilled, type SearchedHour } from "#stages/coverage/plan-search.ts";
+import { type BackfillDeps, type Expired, holdPatiently } from "./backfill-deps.ts";
+import { backfillByExport, backfillByList, backfillBySearch } from "./backfill-routes.ts";
 
 /** Longer than the lease of a killed command. */
 const WAIT_MS = 20_000;
@@ -15,7 +20,7 @@ const READ = { search: backfillBySearch, list: backfillByList, export: backfillB
   unknown
 >;
 
-export interface BackfillToRun {
+interface BackfillToRun {
   readonly key: BackfillKey;
   /** Begins at the start of the span, even if a part was read before. */
   readonly restart: boolean;
@@ -58,4 +63,49 @@ export function runBackfill(
     },
     signal,
   );
+}
+
+export interface AskedBackfill extends Span {
+  readonly zoneId: number;
+  readonly route: BackfillRoute | "auto";
+}
+
+/** Returns the backfill to run. The start of a span of exactly 72 hours expires while it runs, so it is moved. */
+export async function planBackfill(
+  db: Queryable,
+  { zoneId, route, ...span }: AskedBackfill,
+  now: number,
+): Promise<BackfillKey> {
+  const from = Math.max(span.from, horizonAt(now));
+  const to = Math.max(Math.min(span.to, now), from + 1);
+  const range = { fromMs: startOfHour(from), toMs: to };
+  const picked =
+    route === "auto" ? pickRoute(now, { from, to }, await readSearchedHours(db, zoneId, range)) : route;
+  return { zoneId, route: picked, from, to };
+}
+
+/** Returns the platform's count of what is left to read. Returns 0 if the search fails: the progress then has no total. */
+export async function countUpstream(
+  edge: Pick<EdgeClient, "searchEventLogs">,
+  { route, doneThrough, to, zoneId }: Backfill,
+  now: number,
+): Promise<number> {
+  const begin = route === "list" ? startOfDay(doneThrough) : doneThrough;
+  const request = { from: Math.max(begin, horizonAt(now)), to, pageSize: 1 };
+  if (request.from >= request.to) return 0;
+  return edge.searchEventLogs({ shieldZoneId: zoneId, request }).then(
+    ({ page }) => page.total,
+    () => 0,
+  );
+}
+
+/**
+ * Returns the fastest route that leaves nothing unknown. A search has every dimension of an event. The list has larger
+ * pages but neither feature nor JA4, so it is picked only for whole days that were searched: it then adds records and
+ * events that the search did not show. The export is never picked, because messages would stay unknown.
+ */
+function pickRoute(now: number, { from, to }: Span, hours: readonly SearchedHour[]): BackfillRoute {
+  const isDays = from % DAY_MS === 0 && (to % DAY_MS === 0 || to === now) && to - from >= DAY_MS;
+  if (!isDays || from < firstListedDay(now)) return "search";
+  return isBackfilled(now, hours, { fromMs: from, toMs: to }) ? "list" : "search";
 }

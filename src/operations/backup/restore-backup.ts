@@ -7,7 +7,7 @@ import { type LoadRows, loadStore, readWithdrawals, type Withdrawals } from "#db
 import type { Database, Queryable } from "#db/client.ts";
 import { type ListedApiKey, listApiKeys } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
-import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import { claimStorage } from "#jobs/archive/archive-store.ts";
 import { type ArchiveStorage, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 import { BackupError } from "./backup-error.ts";
 import { ARCHIVE_FOLDER, type BackupManifest, countArchiveFiles, countRows } from "./manifest.ts";

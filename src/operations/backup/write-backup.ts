@@ -16,7 +16,7 @@ import { publishFile } from "#lib/files.ts";
 import { createTarWriter } from "#lib/tar.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
-import { holdPatiently } from "../backfill/hold-patiently.ts";
+import { holdPatiently } from "../backfill/backfill-deps.ts";
 import { BackupError } from "./backup-error.ts";
 import {
   ARCHIVE_FOLDER,

@@ -1,10 +1,12 @@
+/** Coverage as text. */
 import { formatDuration, formatWhole, many, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
-import { HOUR_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
-import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { drawDays, drawLegend } from "./draw-days.ts";
+import type { AssessedHour } from "#stages/coverage/hour-status.ts";
+import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { CoverageAnswer, CoverageHour } from "./hours.ts";
 
 type Zone = CoverageAnswer["zones"][number];
@@ -82,4 +84,60 @@ function describeNext({ nextToExpire: next }: Zone, now: number): string {
 
 function show(time: string): string {
   return showTime(Date.parse(time));
+}
+
+export type DrawnHour = Pick<AssessedHour, "startsAt" | "status">;
+
+const CELLS: Record<HourStatus, { readonly cell: string; readonly style: Style }> = {
+  sealed: { cell: "█", style: "green" },
+  searched: { cell: "▒", style: "cyan" },
+  open: { cell: "░", style: "yellow" },
+  gap: { cell: "!", style: "red" },
+  unwatched: { cell: "-", style: "dim" },
+  "not yet": { cell: "·", style: "dim" },
+};
+
+/** Returns the character of an hour. */
+export function cellOf(status: HourStatus): string {
+  return CELLS[status].cell;
+}
+
+const SCALE = `${" ".repeat(12)}00    06    12    18`;
+
+/** Returns one row per UTC day with one character per hour. Hours outside the span and unknown hours are blank. */
+function drawDays(hours: readonly DrawnHour[], paint: Paint): string[] {
+  const days = new Map<number, DrawnHour[]>();
+  for (const hour of hours) {
+    const day = startOfDay(hour.startsAt);
+    const row = days.get(day);
+    if (row === undefined) days.set(day, [hour]);
+    else row.push(hour);
+  }
+  if (days.size === 0) return [];
+  return [SCALE, ...[...days].map(([day, row]) => `${toDay(day)}  ${drawDay(day, row, paint)}`)];
+}
+
+function drawDay(day: number, row: readonly DrawnHour[], paint: Paint): string {
+  const statuses = new Map(row.map(({ startsAt, status }) => [startsAt, status]));
+  let line = "";
+  let run = "";
+  let last: HourStatus | undefined;
+  const flush = () => {
+    if (run !== "") line += last === undefined ? run : paint(CELLS[last].style, run);
+    run = "";
+  };
+  for (let hour = day; hour < day + DAY_MS; hour += HOUR_MS) {
+    const status = statuses.get(hour);
+    if (status !== last) flush();
+    last = status;
+    run += status === undefined ? " " : CELLS[status].cell;
+  }
+  flush();
+  return line.trimEnd();
+}
+
+/** Returns the legend of the characters. */
+function drawLegend(paint: Paint): string {
+  const parts = Object.entries(CELLS).map(([name, { cell, style }]) => `${paint(style, cell)} ${name}`);
+  return parts.join("   ");
 }

@@ -21,7 +21,7 @@ import {
 } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { readZones, type ZoneCoverage } from "../read-zones.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { checkOrder, checkSpan } from "../span.ts";
 import { describeCoverage } from "./describe-coverage.ts";
 

@@ -9,19 +9,19 @@ import { readKeptMs } from "#db/coverage/horizons.ts";
 import { mayRemoveEvents, readEventKeys, removeEvents } from "#db/ingest/remove-events.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { readRuleCounts } from "#jobs/coverage/read-rule-counts.ts";
+import { readRuleCounts } from "#jobs/coverage/copy-late.ts";
 import { many, showTime } from "#lib/format.ts";
 import { isObject } from "#lib/json.ts";
 import { ownCommand } from "#lib/process.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { firstListedDay, horizonAt, type Span, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
 import type { EventKey } from "#model/waf-event.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { SETTLE_MS } from "#stages/coverage/settle.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
+import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
 import { actorOf } from "../caller.ts";
 import type { Changing } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { searchRows } from "../verify/search-rows.ts";
+import { searchRows } from "../verify/check-events.ts";
 
 /** Whole hours of one UTC day of a zone; times in epoch ms. */
 export interface AskedWithdrawal extends Span {

@@ -5,7 +5,7 @@ import { many, showTime } from "#lib/format.ts";
 import { lineOf, Moment, Name, notFound, visibleZones, ZoneNumber } from "../fields.ts";
 import { defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { showIds } from "../verify/show-ids.ts";
+import { showIds } from "../verify/check.ts";
 import { withdrawEvents } from "./withdraw-events.ts";
 
 const MOST_IDS = 10_000;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { showSecond } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
-import { describeCircuit } from "#stages/delivery/circuit.ts";
+import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
 import { IsoTime, Name, notFound, requireEveryZone, Text, toIsoOrNull } from "../fields.ts";
 import { type Cell, defineChange, defineQuery } from "../operation.ts";
 import { testChannel } from "../test-channel.ts";

@@ -14,8 +14,7 @@ import * as fields from "../fields.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { requireChannel } from "../require-channel.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireChannel, requireZone } from "../require-known.ts";
 
 const TAG = "Deliveries";
 const MAX_NAME_CHARS = 64;

@@ -1,3 +1,4 @@
+/** The facts that doctor judges, and its findings. */
 import type { Suspicion } from "#db/coverage/platform-health.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { StoredBytes } from "#db/service/service-status.ts";
@@ -109,4 +110,35 @@ export interface DoctorFacts {
   readonly adminKeyLeftMs: number | null | undefined;
   /** Null if the database cannot be read. */
   readonly service: ServiceLife | null;
+}
+
+/**
+ * ok: nothing to do. note: worth knowing. warning: works now, and may not later. problem: something does not work, or
+ * events may be lost.
+ */
+export type FindingLevel = "ok" | "note" | "warning" | "problem";
+
+export interface Finding {
+  /** The part that was examined: `platform`, `postgres`, `disk`. */
+  readonly check: string;
+  readonly level: FindingLevel;
+  readonly text: string;
+  /** Next step for a person; null if there is none. */
+  readonly next: string | null;
+}
+
+export function ok(check: string, text: string): Finding {
+  return { check, level: "ok", text, next: null };
+}
+
+export function note(check: string, text: string, next: string | null = null): Finding {
+  return { check, level: "note", text, next };
+}
+
+export function warning(check: string, text: string, next: string): Finding {
+  return { check, level: "warning", text, next };
+}
+
+export function problem(check: string, text: string, next: string): Finding {
+  return { check, level: "problem", text, next };
 }

@@ -2,8 +2,18 @@ import { POOLER_RULE, UTF8_RULE } from "#db/postgres/server.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
 import { describeSizes } from "../service/storage.ts";
-import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
-import { type Finding, note, ok, problem, warning } from "./finding.ts";
+import {
+  type DiskFacts,
+  type DoctorFacts,
+  type Fact,
+  type Finding,
+  note,
+  ok,
+  type PostgresFacts,
+  problem,
+  type RedisFacts,
+  warning,
+} from "./facts.ts";
 
 const LEAST_VERSION = 150_000;
 /** Times of events and leases are Postgres's; a person compares them with a clock on the wall. */

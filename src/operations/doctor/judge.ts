@@ -2,8 +2,18 @@ import { many, showTime } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
-import type { ChannelFacts, DoctorFacts, FileFacts, LooseFacts, PlatformFacts } from "./facts.ts";
-import { type Finding, note, ok, problem, warning } from "./finding.ts";
+import {
+  type ChannelFacts,
+  type DoctorFacts,
+  type FileFacts,
+  type Finding,
+  type LooseFacts,
+  note,
+  ok,
+  type PlatformFacts,
+  problem,
+  warning,
+} from "./facts.ts";
 import {
   judgeBucket,
   judgeDatabaseSize,

@@ -5,7 +5,7 @@ import type { Filter } from "#model/fields.ts";
 import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import { maySeeZone } from "../caller.ts";
 import type { Asked, Changing } from "../operation.ts";
-import { refuseUnknown } from "../refuse-unknown.ts";
+import { refuseUnknown } from "../require-known.ts";
 
 export const TAG = "Forwarding";
 

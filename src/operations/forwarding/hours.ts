@@ -16,7 +16,7 @@ import {
   ZoneId,
 } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { checkSpan } from "../span.ts";
 import { DestinationName, requireDestination, TAG } from "./destinations.ts";
 

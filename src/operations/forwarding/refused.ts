@@ -4,7 +4,7 @@ import { showSecond } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { IsoTime, Name, pageOf, pageQuery, Text, toIso, toPage, visibleZones, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { DestinationName, requireDestination, TAG } from "./destinations.ts";
 
 const RefusedEvent = z

@@ -3,7 +3,7 @@ import { openArrivals } from "#db/delivery/forwarding/forward-report.ts";
 import { many } from "#lib/format.ts";
 import { Moment, toIsoOrNull, visibleZones, ZoneNumber } from "../fields.ts";
 import { defineChange } from "../operation.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { checkOrder } from "../span.ts";
 import { DestinationName, forwardSoon, requireDestination, TAG } from "./destinations.ts";
 

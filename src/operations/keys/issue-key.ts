@@ -2,7 +2,7 @@ import type { Queryable } from "#db/client.ts";
 import { insertApiKey, type ListedApiKey, type NewApiKey, revokeApiKey } from "#db/keys/api-keys.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { createAccessKey } from "#model/access-key.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
 import type { AuditNote } from "../operation.ts";
 import type { WantedKey } from "./wanted-key.ts";
 

@@ -3,14 +3,13 @@ import { bringFile } from "#db/archive/bring-file.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
 import type { Database } from "#db/client.ts";
 import type { RemainingFile } from "#db/privacy/erasures.ts";
-import { ARCHIVE_LEASE, type ArchiveStore } from "#jobs/archive/archive-store.ts";
-import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "#jobs/archive/archive-store.ts";
 import { deleteRetired, REPLACED_STAYS_MS } from "#jobs/archive/clean-archive.ts";
 import type { Clock } from "#lib/clock.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { FORGET_EVERY_MS, YOUNG_FILE_MS } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
-import { holdPatiently } from "../backfill/hold-patiently.ts";
+import { holdPatiently } from "../backfill/backfill-deps.ts";
 
 /** How long to wait for a process that copies, writes or cleans the archive. */
 const WAIT_MS = 30_000;

@@ -8,7 +8,7 @@ import { IsoTime, Name, RuleId, toIso, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { replayStore } from "../replay-store.ts";
 
-export const Sensitivity = z.object({ z: z.number(), floor: z.number() });
+export const ReplayedSensitivity = z.object({ z: z.number(), floor: z.number() });
 
 const number = (lowest: number, highest: number) =>
   z
@@ -19,7 +19,7 @@ const number = (lowest: number, highest: number) =>
     .meta({ wire: { type: "number", minimum: lowest, maximum: highest } });
 
 const Replayed = z.object({
-  settings: Sensitivity,
+  settings: ReplayedSensitivity,
   alerts: z.array(
     z.object({
       from: IsoTime.describe(
@@ -111,7 +111,7 @@ function describeReplayed(what: string, { settings: { z, floor }, alerts }: Repl
 }
 
 /** JSON is YAML: a rule's id stays one text, whatever is in it. The console's labels have the words of the comments. */
-function toYaml(zone: number, rule: string, { z, floor }: z.infer<typeof Sensitivity>): string {
+function toYaml(zone: number, rule: string, { z, floor }: z.infer<typeof ReplayedSensitivity>): string {
   return [
     "detection:",
     "  overrides:",

@@ -5,7 +5,7 @@ import { formatNumber, formatShare, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { maskRows } from "#stages/archive/mask/mask-rows.ts";
+import { maskRows } from "#stages/archive/mask/mask.ts";
 import {
   IsoTime,
   maySee,

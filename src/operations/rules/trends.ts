@@ -3,7 +3,7 @@ import { readMinutesFrom, readTrend } from "#db/detection/trends.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { startOfHour } from "#model/horizon.ts";
 import { HOUR_STATUSES, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
-import { coverageOf } from "#stages/coverage/mark-coverage.ts";
+import { coverageOf } from "#stages/coverage/hour-status.ts";
 import { bucketStart, bucketStarts } from "#stages/detection/bucket.ts";
 import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import { IsoTime, Name, RuleId, Time, toIso, ZoneId } from "../fields.ts";

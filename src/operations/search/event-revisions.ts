@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { listEventRevisions } from "#db/ingest/event-revisions.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "#model/fields.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { maskNullable } from "#stages/archive/mask/mask-text.ts";
+import { maskAddress, maskNullable } from "#stages/archive/mask/mask.ts";
 import { IsoTime, Time, toIso, toIsoOrNull, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "#stages/archive/sql/export-events.ts";
 import { countBefore } from "#stages/archive/sql/find-rows.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";
-import type { SearchDeps } from "./search-deps.ts";
+import type { SearchDeps } from "./searching.ts";
 
 /** So many open rows are copied and written in some tens of milliseconds. */
 const OPEN_ROWS = 12_000;

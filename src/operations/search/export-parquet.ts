@@ -1,13 +1,16 @@
+/** Exports as Parquet, and what an export contains. */
 import { writeFile } from "node:fs/promises";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
 import { runCancellable } from "#db/postgres/transaction.ts";
-import { copyOpenRows } from "#db/search/open-rows.ts";
+import { copyOpenRows, countEvents } from "#db/search/open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-condition.ts";
+import type { Span } from "#model/horizon.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { PARQUET_COLUMNS, exportParquet as toStatements } from "#stages/archive/sql/export-parquet.ts";
+import { PARQUET_COLUMNS, exportParquet as toStatements } from "#stages/archive/sql/export-events.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";
-import type { SearchDeps } from "./search-deps.ts";
+import { countDays } from "./find-rows.ts";
+import type { SearchDeps } from "./searching.ts";
 
 /**
  * Writes all events that a search finds into one Parquet file, all of one view of the data, and returns the file, which
@@ -50,4 +53,47 @@ export async function exportParquet(
   } finally {
     await open.remove();
   }
+}
+
+/** The parts of a plan that an audit entry is about. */
+export type ExportPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "methodClauses">;
+
+interface Exported {
+  readonly plan: ExportPlan;
+  readonly isMasked: boolean;
+}
+
+/**
+ * Returns the audit entry of an export: the actor, the zone and the time range. Of the filters the entry has only the
+ * fields: their texts may be addresses, and the entry outlives every erasure.
+ */
+export function describeExport(actor: string, zoneId: number, { plan, isMasked }: Exported) {
+  const details = {
+    from: new Date(plan.from).toISOString(),
+    to: new Date(plan.to).toISOString(),
+    filteredBy: [
+      ...new Set(plan.clauses.flatMap(({ columns }) => columns)),
+      ...(plan.methodClauses.length > 0 ? ["method"] : []),
+    ],
+    isMasked,
+  };
+  return { actor, action: "events.exported", subject: `zone ${zoneId}`, details };
+}
+
+/** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */
+export async function countUnfiltered(
+  { queries, files }: SearchDeps,
+  zoneId: number,
+  { from, to }: Span,
+  signal: AbortSignal,
+): Promise<number> {
+  const span = { from, to };
+  const { days, open } = await runCancellable(queries, signal, (database) =>
+    inSearchTransaction(database, async (tx) => {
+      const days = await readArchivedDays(tx, zoneId, span);
+      return { days, open: await countEvents(tx, zoneId, cutOut(span, days)) };
+    }),
+  );
+  const counts = [...open, ...(await countDays(files, days, span, signal))];
+  return counts.reduce((sum, { total }) => sum + total, 0);
 }

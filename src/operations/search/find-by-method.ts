@@ -1,18 +1,23 @@
+/** Searches for rows and groups, also by a field that only records contain. */
 import { writeFile } from "node:fs/promises";
+import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { copyOpenRows } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
 import { columnOf } from "#model/fields.ts";
 import { DIMENSIONS, type SearchSource } from "#model/kinds.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { MAX_METHOD_EVENTS } from "#stages/archive/query/estimate-cost.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { passesTest } from "#stages/archive/query/text-test.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
-import { readMethod } from "#stages/archive/records/read-record.ts";
+import { createOpenedBlocks, readMethod } from "#stages/archive/records/find-records.ts";
 import type { OpenRows } from "#stages/archive/sql/event-source.ts";
-import { type FoundEvent, findRows } from "./find-rows.ts";
+import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";
+import { type FoundEvent, type FoundPage, findRows } from "./find-rows.ts";
 import { readRecords } from "./read-records.ts";
-import type { SearchDeps } from "./search-deps.ts";
+import type { SearchDeps } from "./searching.ts";
 
 const RECORDS_AT_ONCE = 500;
 interface MethodEvent {
@@ -85,4 +90,68 @@ export async function writeFound(
   });
   await writeFile(path, lines.join(""));
   return { path, columns };
+}
+
+interface AnsweredGroups extends FoundGroups {
+  /** Whether files of the archive had a part in the answer. */
+  readonly source: SearchSource;
+}
+
+/**
+ * Returns one page of groups. Events that are not in files are copied out of Postgres as far as they pass the search, and
+ * one statement of DuckDB reads both. The manifest and the copied events are of one view of the data.
+ * @throws {UsageError} if a search about the method would have to read too many records
+ */
+export async function searchGroups(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<AnsweredGroups> {
+  const { queries, files: reader } = deps;
+  const columns = groupColumns(plan);
+  const { path, remove } = reader.scratchFile();
+  try {
+    if (asksMethod(plan)) {
+      const { events, source } = await findByMethod(deps, zoneId, plan, signal);
+      if (events.length === 0) return { groups: [], total: 0, source };
+      const statements = groupEvents(
+        { files: [], openRows: await writeFound(zoneId, events, { path, columns }) },
+        plan,
+      );
+      return { ...readGroups(await reader.read([], statements, signal), plan), source };
+    }
+    const { days, copied } = await runCancellable(queries, signal, (database) =>
+      inSearchTransaction(database, async (tx, client) => {
+        const days = await readArchivedDays(tx, zoneId, plan);
+        const spans = cutOut(plan, days);
+        return { days, copied: await copyOpenRows(client, zoneId, plan, { spans, columns, path }) };
+      }),
+    );
+    const source = days.length > 0 ? "archive" : "events";
+    if (days.length === 0 && copied === 0) return { groups: [], total: 0, source };
+    const files = days.map(({ events }) => events);
+    const openRows = copied === 0 ? null : { path, columns };
+    const statements = groupEvents({ files: files.map(reader.eventsFileOf), openRows }, plan);
+    return { ...readGroups(await reader.read(files, statements, signal), plan), source };
+  } finally {
+    await remove();
+  }
+}
+
+/**
+ * Returns one page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first.
+ * @throws {UsageError} if a search about the method would have to read too many records
+ */
+export async function searchRows(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<FoundPage> {
+  if (!asksMethod(plan)) return findRows(deps, zoneId, plan, signal);
+  const { events, source } = await findByMethod(deps, zoneId, plan, signal);
+  const first = plan.page * plan.pageSize;
+  const rows = events.slice(first, first + plan.pageSize).map(({ event }) => event);
+  return { rows, total: events.length, source };
 }

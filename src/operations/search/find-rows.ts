@@ -15,7 +15,7 @@ import {
   readMatches,
   readRows,
 } from "#stages/archive/sql/find-rows.ts";
-import type { SearchDeps } from "./search-deps.ts";
+import type { SearchDeps } from "./searching.ts";
 
 /** An event, and where its record is if its day is archived. */
 export interface FoundEvent extends ArchivedEvent {

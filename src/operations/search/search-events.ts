@@ -3,15 +3,20 @@ import { FIELD_NAMES } from "#model/fields.ts";
 import { EVENT_FORMATS, type EventFormat, SEARCH_SOURCES } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
 import { formatEvent } from "#stages/archive/records/format-event.ts";
-import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
+import { toNativeRow } from "#stages/archive/records/to-row.ts";
 import { Name, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
-import { ABOUT_SEARCH, planNative, SEARCH_SPAN, SEARCH_WINDOW, SearchedField } from "./native-search.ts";
-import type { SearchRequest } from "./plan-body.ts";
+import { searchGroups, searchRows } from "./find-by-method.ts";
 import { type RecordDeps, readRecords } from "./read-records.ts";
-import { searchGroups } from "./search-groups.ts";
-import { searchRows } from "./search-rows.ts";
-import { priceSearch } from "./searching.ts";
+import {
+  ABOUT_SEARCH,
+  planNative,
+  priceSearch,
+  SEARCH_SPAN,
+  SEARCH_WINDOW,
+  SearchedField,
+  type SearchRequest,
+} from "./searching.ts";
 
 /** A member that the search language reads by rules of its own. */
 function documented<Value>(schema: z.ZodType<Value>) {

@@ -1,10 +1,20 @@
+/** Reads what needs attention. */
+
+import { countSelfAlerts } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
-import { type Attention, type Looked, listAttention } from "../list-attention.ts";
-import { listFirstCopies, lookAround } from "../look-around.ts";
-import { readUnpolled } from "../read-unpolled.ts";
+import { readNewlyWatched } from "#db/coverage/platform-health.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { countGivenUp } from "#db/delivery/deliveries.ts";
+import { readHeldCounts } from "#db/ingest/held-pages.ts";
+import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
+import { readReplicas } from "#db/service/leases.ts";
+import { KEY_REPORT_MS } from "#jobs/alerting/report-service.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
+import { type Attention, type Looked, listAttention, readUnpolled } from "../list-attention.ts";
 import type { ZoneCoverage } from "../read-zones.ts";
-import { assessService } from "../service-life.ts";
-import type { ServiceView } from "../service-view.ts";
+import { assessService, type ServiceView } from "../service-life.ts";
 
 /** The facts about the whole service where there are none, or where the caller may not see them. */
 export const NOTHING_AROUND: Omit<Looked, "zones" | "unpolled"> = {
@@ -44,4 +54,47 @@ export async function readAttention(
   ]);
   const attention = listAttention({ ...around, zones, unpolled }, configuredChannels());
   return isWhole ? attention : attention.filter(({ kind }) => kind !== "not-running");
+}
+
+/** So long the first copy of a zone may take before its oldest hours need attention. */
+const FIRST_COPY_MS = HOUR_MS;
+
+/** Returns since when each zone is watched whose first copy may still be in progress. */
+function listFirstCopies(db: Queryable, now: number): Promise<ReadonlyMap<number, number>> {
+  return readNewlyWatched(db, now - FIRST_COPY_MS);
+}
+
+/** Reads the facts about the whole service that may need attention, all at once. The zones are read by the caller. */
+async function lookAround(db: Queryable, now: number): Promise<Omit<Looked, "zones" | "unpolled">> {
+  const [channels, replicas, keyProblem, held, givenUp, selfAlerts, newlyWatched] = await Promise.all([
+    readChannels(db),
+    readReplicas(db),
+    readKeyProblem(db, KEY_REPORT_MS),
+    readHeldCounts(db),
+    countGivenUp(db, startOfHour(horizonAt(now))),
+    countSelfAlerts(db),
+    listFirstCopies(db, now),
+  ]);
+  return { channels, service: assessService(replicas), keyProblem, held, givenUp, selfAlerts, newlyWatched };
+}
+
+interface ChannelStatus {
+  readonly name: string;
+  /** One of closed, open, half-open, disabled. */
+  readonly circuit: string;
+  readonly waiting: number;
+  readonly dead: number;
+  readonly lastError: string | null;
+}
+
+/** Returns every channel that was ever sent a message, by name. */
+export async function readChannels(db: Queryable): Promise<ChannelStatus[]> {
+  const statuses = await readChannelStatuses(db);
+  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
+    name: channel,
+    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
+    waiting,
+    dead,
+    lastError,
+  }));
 }

@@ -1,3 +1,4 @@
+/** The overview of the service. */
 import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
@@ -7,18 +8,29 @@ import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { ATTENTION_KINDS, type BucketWidth, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import type { AssessedHour } from "#stages/coverage/hour-status.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
 import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { readZones } from "../read-zones.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 import { checkSpan } from "../span.ts";
 import { readAttention } from "./attention.ts";
-import { HourItem, toHourItem } from "./hour-item.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
+
+/** The state of one hour of a zone. */
+export const HourItem = z.object({
+  startsAtMs: z.number().int(),
+  state: z.enum(HOUR_STATUSES),
+  stored: z.number(),
+});
+
+export function toHourItem({ startsAt, status, storedCount }: AssessedHour): z.infer<typeof HourItem> {
+  return { startsAtMs: startsAt, state: status, stored: storedCount };
+}
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;

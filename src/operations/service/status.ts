@@ -9,12 +9,10 @@ import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
 import { ArchivedZone, toArchivedZone } from "../archive/archive-status.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
-import { readChannels } from "../read-channels.ts";
 import { readZones, type ZoneCoverage } from "../read-zones.ts";
-import { assessService, type ServiceLife } from "../service-life.ts";
-import type { ServiceView } from "../service-view.ts";
-import { readAttention } from "./attention.ts";
-import { HourItem, toHourItem } from "./hour-item.ts";
+import { assessService, type ServiceLife, type ServiceView } from "../service-life.ts";
+import { readAttention, readChannels } from "./attention.ts";
+import { HourItem, toHourItem } from "./overview.ts";
 import { readStorage, Storage } from "./storage.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 

@@ -4,7 +4,7 @@ import type { RemainingFile } from "#db/privacy/erasures.ts";
 import { readDayBytes, readStoredBytes, type StoredBytes } from "#db/service/service-status.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { many, showTime } from "#lib/format.ts";
-import type { ServiceView } from "../service-view.ts";
+import type { ServiceView } from "../service-life.ts";
 
 const bytes = z.number();
 

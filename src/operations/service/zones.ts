@@ -1,3 +1,4 @@
+/** Zones and how much of them has been copied. */
 import { z } from "zod";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
@@ -7,11 +8,11 @@ import { readLearning } from "#db/detection/learning.ts";
 import { type OpenWork, readOpenWork, readServiceStatus } from "#db/service/service-status.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
-import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
-import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
-import { copyProgress } from "../copy-progress.ts";
+import { hoursToLoss } from "#stages/coverage/hour-status.ts";
 import { IsoTime, Name, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 
@@ -174,3 +175,40 @@ const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
   alertsAcknowledged: 0,
   notificationsPending: 0,
 };
+
+/** While the platform answers, the newest minutes are searched at least this often, however much history is left. */
+const FRESH_MS = 5 * MINUTE_MS;
+
+interface CopyProgress {
+  /** Ended hours that the platform still shows, without the one that has just ended. */
+  readonly hours: number;
+  /** Hours that were read to their end. */
+  readonly done: number;
+}
+
+/**
+ * Returns how far the copy of the platform's history has come. Null if every hour was read, and while the newest minutes
+ * are not read: then the platform does not answer, and nothing is copied. Times in epoch ms.
+ */
+export function copyProgress(
+  now: number,
+  known: readonly Pick<CoveredHour, "startsAt" | "state" | "searchedThrough">[],
+  keptMs?: number,
+): CopyProgress | null {
+  const newest = Math.max(0, ...known.map(({ searchedThrough }) => searchedThrough ?? 0));
+  if (now - newest > FRESH_MS) return null;
+  const read = new Set(
+    known
+      .filter(
+        ({ startsAt, state, searchedThrough }) =>
+          state !== "open" || (searchedThrough ?? 0) >= startsAt + HOUR_MS,
+      )
+      .map(({ startsAt }) => startsAt),
+  );
+  let [hours, done] = [0, 0];
+  for (let hour = startOfHour(horizonAt(now, keptMs)); hour < startOfHour(now) - HOUR_MS; hour += HOUR_MS) {
+    hours += 1;
+    if (read.has(hour)) done += 1;
+  }
+  return done === hours ? null : { hours, done };
+}

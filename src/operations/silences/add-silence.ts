@@ -7,7 +7,7 @@ import type { Matchers } from "#stages/alerting/silence.ts";
 import { IsoTime, lineOf, maySee, notFound, RowNumber, Text } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { requireZones } from "../require-zone.ts";
+import { requireZones } from "../require-known.ts";
 import { matchAlert, planSilence, storeSilence } from "./plan-silence.ts";
 import { readMatchers, refuseForeign, StoredMatchers, sayMatchers, WantedMatchers } from "./silence.ts";
 import { DurationMinutes, ExpiresAt, hasOneEnd, MUST_END, readEnd } from "./silence-end.ts";

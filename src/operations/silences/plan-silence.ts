@@ -19,8 +19,7 @@ import {
 } from "#stages/alerting/message/silence-choices.ts";
 import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskAddress, maskText } from "#stages/archive/mask/mask.ts";
 import { isAddress } from "#stages/detection/incidents/attacker.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import type { Caller } from "../caller.ts";

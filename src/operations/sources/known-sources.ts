@@ -12,12 +12,12 @@ import { toLine } from "#lib/text.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
 import { type Caller, maySeeZone } from "../caller.ts";
 import { IsoTime, lineOf, notFound, pageOf, RowId, Text, Time, toIsoOrNull, ZoneNumber } from "../fields.ts";
 import { type Asked, type Column, defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { requireZone } from "../require-zone.ts";
+import { requireZone } from "../require-known.ts";
 
 const PATH = "/api/v1/known-sources";
 const TAG = "Alerts";

@@ -1,24 +1,37 @@
+/** Verdicts as they are shown and explained. */
 import { z } from "zod";
 import type { ReportedAlert } from "#db/alerting/alert-reports.ts";
-import { readSubjectMarks } from "#db/alerting/marks.ts";
+import { readMark, readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Queryable } from "#db/client.ts";
 import { readProposals } from "#db/detection/exclusions.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
-import { MARKS } from "#model/kinds.ts";
-import { type StoredVerdict, sampleRequest, storedVerdict } from "#model/verdict.ts";
+import { formatRounded, formatShare, many, showSecond } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
+import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
+import {
+  countRequests,
+  countThrough,
+  type StoredVerdict,
+  sampleRequest,
+  storedVerdict,
+} from "#model/verdict.ts";
+import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
+import { findAlert } from "../alerts/alert.ts";
 import { maskVerdict } from "../alerts/mask-message.ts";
-import { IsoTime, Text, toIso } from "../fields.ts";
+import { IsoTime, RowId, Text, toIso } from "../fields.ts";
+import { type DrawTable, defineQuery } from "../operation.ts";
 
-export const Verdict = storedVerdict
+const Verdict = storedVerdict
   .extend({
     judgedAt: IsoTime,
     since: IsoTime.describe("Start of the window that was judged."),
     sample: sampleRequest.extend({ at: IsoTime }).nullable().describe("Text of a request. Escape it."),
   })
   .meta({ id: "Verdict", masked: maskVerdict });
-export type Verdict = z.output<typeof Verdict>;
+type Verdict = z.output<typeof Verdict>;
 
 const Proposal = z
   .object({
@@ -62,4 +75,111 @@ export async function describeVerdicts(db: Queryable, row: ReportedAlert, now: n
 function toVerdict({ judgedAt, since, sample, ...rest }: StoredVerdict): z.input<typeof Verdict> {
   const at = sample === null ? null : { ...sample, at: toIso(sample.at) };
   return { ...rest, judgedAt: toIso(judgedAt), since: toIso(since), sample: at };
+}
+
+const Explained = z.object({
+  id: z.number().int(),
+  headline: Text.nullable().describe("The text may contain text from event logs. Escape it."),
+  mark: z.enum(MARKS).nullable().describe("How a person marked the alert."),
+  ...VERDICT_PARTS,
+});
+type Explained = z.output<typeof Explained>;
+
+export const explainAlert = defineQuery({
+  name: "explain.alert",
+  summary: "Say what an alert is, why, and what to do",
+  description:
+    "The verdict at each look with its odds, what is said without any evidence, the fourteen numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
+  http: ["GET", "/api/v1/alerts/:alert/verdict"],
+  tag: "Alerts",
+  scope: "read",
+  input: z.strictObject({ alert: RowId.meta({ operand: false }).describe("The alert's number.") }),
+  output: Explained,
+  command: {
+    name: "",
+    examples: ["explain --alert 17", "explain --alert 17 --json"],
+    help: 'ADDS is the log odds that a number adds to the likeliest class (+) or takes from it (-), compared with the second class. The last row is their sum: +3 is 95 of 100 against the second class. "alerts mark" says that a verdict is wrong.',
+    say: (explained, { table }) => `${sayVerdict(explained, table).join("\n")}\n`,
+  },
+  run: async ({ db, caller, now }, { alert }) => {
+    const row = await findAlert(db, caller, alert);
+    const headline = parseDetails(row.details).message?.headline ?? null;
+    return {
+      id: row.id,
+      headline,
+      mark: await readMark(db, row),
+      ...(await describeVerdicts(db, row, now)),
+    };
+  },
+});
+
+/** Texts of a verdict may hold text of requests. */
+const line = (text: string) => toLine(text, 500);
+
+function sayVerdict(explained: Explained, draw: DrawTable): string[] {
+  const { id, headline, mark, verdicts, markedBefore, exclusions } = explained;
+  const marks = [...(mark === null ? [] : [`Marked as ${mark}.`]), ...sayMarksBefore(markedBefore)];
+  const verdict = verdicts.at(-1);
+  const head = `alert #${id}  ${line(headline ?? "")}`;
+  if (verdict === undefined) return [head, "This alert has no verdict.", ...marks];
+  const { exclusion, counts, classes, odds, look, title } = verdict;
+  const numbers = rowsOfOdds(verdict).map(({ words, value, adds }) => {
+    const bar = (adds < 0 ? "-" : "+").repeat(Math.min(Math.round(Math.abs(adds) * 4), 24));
+    return [words, value === undefined ? "" : (value?.toFixed(2) ?? "?"), adds.toFixed(2).padStart(5), bar];
+  });
+  const looks = verdicts.map((one) => [
+    one.look,
+    showSecond(one.judgedAt),
+    one.said,
+    formatShare(one.odds),
+    formatRounded(countRequests(one.counts)),
+  ]);
+  const refusal = exclusion?.refusal ?? null;
+  return [
+    head,
+    "",
+    `${line(title)}, odds ${sayOdds(odds)}. Look: ${look}.`,
+    ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
+    ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
+    "",
+    `What the odds are made of. The ${VERDICT_FEATURES.length} numbers are of ${many(countRequests(counts), "request")}, from 0 to 1:`,
+    draw(["NUMBER", "VALUE", "ADDS", ""], numbers),
+    ...sayLimits(verdict),
+    `Odds: ${VERDICT_CLASSES.map((name) => `${name} ${formatShare(classes[name])}`).join(", ")}.`,
+    "",
+    draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], looks),
+    ...(exclusion === null || refusal !== null
+      ? [line(refusal === null ? "No exclusion is proposed." : `No exclusion is proposed. ${refusal}`)]
+      : [
+          `Exclusion (${exclusion.form}), for ${formatShare(exclusion.covered)} of ${many(exclusion.events, "event")}. Longwatch does not apply it.`,
+          ...exclusion.clauses.map((clause) => `  ${line(describeClause(clause))}`),
+        ]),
+    ...exclusions
+      .filter(({ followedAt }) => followedAt !== null)
+      .map(({ clause, followedAt }) => `Followed since ${showSecond(followedAt ?? "")}: ${line(clause)}`),
+  ];
+}
+
+function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
+  const { addresses, networks, paths, blocked, challenged, other, records } = counts;
+  const usually = sayBackground(verdict.background);
+  const { ip = "", method = "", url = "", action = "", ruleId, parameter, matched } = sample ?? {};
+  const found = matched == null ? "" : `, matched ${parameter ?? ""} ${matched}`;
+  return [
+    ...verdict.for.map((text) => ["For", text] as const),
+    ["Against", verdict.against ?? "nothing"],
+    [
+      "Got through",
+      `${formatRounded(countThrough(counts))} of ${many(countRequests(counts), "request")} since ${showSecond(verdict.since)} UTC; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged${other === 0 ? "" : `, of ${formatRounded(other)} not known`}`,
+    ],
+    ...(usually === "" ? [] : [["Usually", usually] as const]),
+    [
+      "From",
+      `${many(addresses, "address", "addresses")} of ${many(networks, "network")} on ${many(paths, "path")}, in ${many(counts.events, "event")}; ${many(records, "request")} with a record`,
+    ],
+    ["Who", verdict.who],
+    ["Sample", sample === null ? "none" : `${action}: ${method} ${url} from ${ip}, rule ${ruleId}${found}`],
+    ["Not known", missing.join(", ") || "nothing"],
+    ["Next", verdict.nextStep],
+  ];
 }

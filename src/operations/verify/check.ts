@@ -1,5 +1,13 @@
+/** One comparison of stored events with the platform's, and the span it covers. */
+
+import { readColdEnd } from "#db/archive/hot-days.ts";
 import type { Queryable } from "#db/client.ts";
-import type { Span } from "#model/horizon.ts";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, type Span, startOfHour } from "#model/horizon.ts";
+import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
 
 /** Two numbers that should be the same. */
 export interface Difference {
@@ -49,4 +57,54 @@ export function* eachPart({ from, to }: Span, lengthMs: number): Generator<Span>
     yield { from: at, to: end };
     at = end;
   }
+}
+
+/**
+ * Returns the whole hours of a span that the platform still has and that get no more events, or null. `notes` names the
+ * hours that are left out.
+ */
+export function findAskable(now: number, { from, to }: Span): { askable: Span | null; notes: string[] } {
+  const horizon = horizonAt(now);
+  const first = Math.max(from, Math.ceil(horizon / HOUR_MS) * HOUR_MS);
+  const settled = now - SETTLE_MS;
+  const last = Math.min(to, settled - (settled % HOUR_MS));
+  const notes: string[] = [];
+  if (from < first)
+    notes.push(`before ${showTime(first)} UTC: not compared, the platform has forgotten these hours`);
+  if (to > last) notes.push(`after ${showTime(last)} UTC: not compared, events may still appear`);
+  return { askable: first < last ? { from: first, to: last } : null, notes };
+}
+
+const SHOWN = 3;
+const MAX_ID_CHARS = 60;
+
+/** Returns a few of `count` ids, such as `missing a, b, c and 12 more`, or null if there are none. */
+export function showIds(what: string, ids: readonly string[], count = ids.length): string | null {
+  if (ids.length === 0) return null;
+  const shown = ids.slice(0, SHOWN).map((id) => shortenText(id, MAX_ID_CHARS));
+  const more = count > shown.length ? ` and ${count - shown.length} more` : "";
+  return `${what} ${shown.join(", ")}${more}`;
+}
+
+/** `archived`: the span ends before `coldEnd`, and these days are only in the archive. `empty`: nothing of it is stored. */
+type WidenedSpan =
+  | (Span & { readonly kind: "whole" })
+  | { readonly kind: "archived"; readonly coldEnd: number }
+  | { readonly kind: "empty" };
+
+/**
+ * Extends the span to whole hours, but not beyond the first known hour and the current hour, nor to days that Postgres no
+ * longer has.
+ */
+export async function widenSpan(
+  db: Queryable,
+  { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
+): Promise<WidenedSpan> {
+  const [zone] = await listKnownZones(db, zoneId);
+  const coldEnd = (await readColdEnd(db, zoneId)) ?? 0;
+  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0, coldEnd);
+  const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
+  if (first >= last && last <= coldEnd) return { kind: "archived", coldEnd };
+  if (zone === undefined || first >= last) return { kind: "empty" };
+  return { kind: "whole", from: first, to: last };
 }

@@ -1,16 +1,10 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import type { KnownSource } from "#model/known-source.ts";
-import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
+import { CountsUnreadableError } from "#stages/coverage/compare-counts.ts";
 import type { Check, Checked } from "./check.ts";
-import { checkCounts } from "./check-counts.ts";
-import { checkDays } from "./check-days.ts";
-import { checkHours } from "./check-hours.ts";
-import { checkIds } from "./check-ids.ts";
-import { checkRecords } from "./check-records.ts";
-import { checkRollUps } from "./check-roll-ups.ts";
-import { checkSeals } from "./check-seals.ts";
-import { checkSources } from "./check-sources.ts";
+import { checkIds, checkRecords } from "./check-events.ts";
+import { checkCounts, checkDays, checkHours, checkRollUps, checkSeals, checkSources } from "./check-hours.ts";
 
 export interface ChecksToRun extends Checked {
   /** Null: the platform is not asked. */

@@ -6,7 +6,7 @@ import {
   type SavedViewRow,
   updateSavedView,
 } from "#db/keys/saved-views.ts";
-import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
 import type { Caller } from "../caller.ts";
 import { IsoTime, lineOf, Name, notFound, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";

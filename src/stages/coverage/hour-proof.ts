@@ -1,3 +1,4 @@
+/** What is lacking until an hour is proven. */
 import { HOUR_MS } from "#lib/units.ts";
 import {
   agreedFor,
@@ -8,6 +9,9 @@ import {
   type LookLacks,
 } from "#model/covered-hour.ts";
 import { joinIdDigests, NO_IDS } from "./id-digest.ts";
+
+/** Longest observed time after which the platform still shows an event late. */
+export const SETTLE_MS = 15 * 60_000;
 
 /** Looks that lack the same events must agree for this long, if the list shows the events or they are few. */
 export const AGREE_MS = 10 * 60_000;

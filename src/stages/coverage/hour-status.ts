@@ -1,9 +1,10 @@
+/** The status of hours as people see them: gaps, and when the platform forgets them. */
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoverageHour } from "#model/covered-hour.ts";
+import type { CoverageHour, CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import type { HourStatus } from "#model/kinds.ts";
+import type { HourState, HourStatus } from "#model/kinds.ts";
+import { SETTLE_MS } from "./hour-proof.ts";
 import { explainOpen, foreseeVerdict, UNPREVENTABLE, type UnreadableEntries } from "./judge-hour.ts";
-import { SETTLE_MS } from "./settle.ts";
 
 export interface AssessedHour extends CoverageHour {
   readonly status: HourStatus;
@@ -116,4 +117,125 @@ export function findNextToExpire(
   return next === undefined
     ? null
     : { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizon) / HOUR_MS };
+}
+
+/**
+ * State of an hour. open: not decided. reopened: not decided, after its seal was withdrawn. sealed: proven complete.
+ * gap: the platform forgot the hour before it was proven.
+ */
+export type CoverageState = HourState | "reopened";
+
+const DECIDED = {
+  sealed: "everything that the routes show is stored, and looks agree on what they no longer show",
+  gap: "the platform has forgotten the hour",
+};
+
+/** Every possible change of state, with its cause. docs/how-it-works.md shows the same table. */
+export const TRANSITIONS: Readonly<Record<CoverageState, Partial<Record<CoverageState, string>>>> = {
+  open: DECIDED,
+  reopened: DECIDED,
+  sealed: {
+    reopened:
+      "a count differs, an event came late, metrics are above the stored count, or a log id was stored twice",
+  },
+  gap: {},
+};
+
+export function coverageState({
+  state,
+  reopenedAt,
+}: Pick<CoveredHour, "state" | "reopenedAt">): CoverageState {
+  if (state !== "open") return state;
+  return reopenedAt === null ? "open" : "reopened";
+}
+
+/** Statuses, worst first. */
+const WORST_FIRST: readonly HourStatus[] = ["gap", "unwatched", "open", "not yet", "searched", "sealed"];
+
+/**
+ * Returns the worst status of the hours of [startsAt, endsAt). A part of an open hour that the search has passed
+ * counts as searched. An hour before the first known one counts as unwatched.
+ */
+export function coverageOf(
+  hours: ReadonlyMap<number, AssessedHour>,
+  { startsAt, endsAt }: { startsAt: number; endsAt: number },
+  now: number,
+): HourStatus {
+  let worst = WORST_FIRST.length - 1;
+  for (let hour = startOfHour(startsAt); hour < endsAt; hour += HOUR_MS) {
+    const end = Math.min(endsAt, hour + HOUR_MS);
+    const status = statusOfPart(hours.get(hour), Math.max(startsAt, hour), end, now);
+    worst = Math.min(worst, WORST_FIRST.indexOf(status));
+  }
+  return WORST_FIRST[worst] ?? "unwatched";
+}
+
+function statusOfPart(hour: AssessedHour | undefined, from: number, to: number, now: number): HourStatus {
+  if (from > now) return "not yet";
+  if (hour === undefined) return "unwatched";
+  return hour.status === "open" && (hour.searchedThrough ?? 0) >= to ? "searched" : hour.status;
+}
+
+/** Consecutive gap hours. */
+export interface Gap {
+  /** Epoch ms, half-open. */
+  readonly from: number;
+  readonly to: number;
+  readonly hours: number;
+  readonly storedCount: number;
+  /** The platform's last count of those hours that were compared with it; null if none was. */
+  readonly upstreamCount: number | null;
+  /** Each reason once, in the order of time. */
+  readonly reasons: readonly string[];
+}
+
+/** Joins the gaps among `hours`, which are in order, to as few as possible. */
+export function joinGaps(hours: readonly AssessedHour[]): Gap[] {
+  const gaps: Gap[] = [];
+  for (const { status, startsAt, storedCount, upstreamCount, gapReason } of hours) {
+    if (status !== "gap") continue;
+    const last = gaps.at(-1);
+    const reasons = gapReason === null ? [] : [gapReason];
+    const hour = { from: startsAt, to: startsAt + HOUR_MS, hours: 1, storedCount, upstreamCount, reasons };
+    if (last?.to === startsAt) gaps[gaps.length - 1] = joined(last, hour);
+    else gaps.push(hour);
+  }
+  return gaps;
+}
+
+function joined(one: Gap, next: Gap): Gap {
+  const isCounted = one.upstreamCount !== null || next.upstreamCount !== null;
+  return {
+    from: one.from,
+    to: next.to,
+    hours: one.hours + next.hours,
+    storedCount: one.storedCount + next.storedCount,
+    upstreamCount: isCounted ? (one.upstreamCount ?? 0) + (next.upstreamCount ?? 0) : null,
+    reasons: [...new Set([...one.reasons, ...next.reasons])],
+  };
+}
+
+interface Zone {
+  /** Start of the zone's first known hour. The platform had begun to forget this hour when the zone was first watched. */
+  readonly firstHour?: number | undefined;
+  readonly keptMs?: number;
+}
+
+/**
+ * Returns the hours until the platform begins to forget the oldest ended undecided hour; 0 once it has begun to, null
+ * when every hour is sealed or a gap. An hour without a row is undecided. Times in epoch ms.
+ */
+export function hoursToLoss(
+  now: number,
+  hours: readonly Pick<CoveredHour, "startsAt" | "state">[],
+  { firstHour, keptMs }: Zone = {},
+): number | null {
+  const states = new Map(hours.map(({ startsAt, state }) => [startsAt, state]));
+  const horizon = horizonAt(now, keptMs);
+  for (let hour = startOfHour(horizon); hour + HOUR_MS <= now; hour += HOUR_MS) {
+    // Nobody could have copied the beginning of the first hour.
+    const isCut = hour === firstHour && hour < horizon;
+    if (!isCut && (states.get(hour) ?? "open") === "open") return Math.max(0, hour - horizon) / HOUR_MS;
+  }
+  return null;
 }

@@ -1,9 +1,11 @@
+/** What the daily metrics prove, and how far back the platform shows events. */
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
+import { KEPT_MS, type KnownHorizon, WHOLE_HORIZON } from "#model/horizon.ts";
 import type { ProvenDay } from "#model/zones.ts";
 
 /** The platform's and the stored count of one rule on one UTC day. */
-export interface DayOfRule {
+interface DayOfRule {
   /** `yyyy-MM-dd`. */
   readonly day: string;
   readonly ruleId: string;
@@ -87,4 +89,35 @@ export function mustProveAnew(
   if (proven === undefined) return true;
   const hasRisen = counts.some(({ ruleId, platform }) => platform > (proven.counts[ruleId] ?? 0));
   return hasRisen && now >= proven.at + PROVE_AGAIN_MS * 2 ** (proven.proofs - 1);
+}
+
+/** The platform's clock may be ahead by this much, so that it forgets an hour before it is expected to. */
+export const CLOCK_SKEW_MS = 10 * 60_000;
+/** A horizon that moves by more than this has changed. */
+const CHANGE_MS = 30 * 60_000;
+/** At least this many of the oldest stored events must be gone. Fewer may have been deleted one by one. */
+const GONE_EVENTS = 5;
+/** An undecided hour beyond the horizon becomes a gap after this time, because a gap is final. */
+export const GIVE_UP_MS = 6 * 3_600_000;
+
+/** The oldest events that a comparison of the counts shows. */
+interface SeenHorizon {
+  readonly at: number;
+  /** Time of the oldest event that the platform counts. */
+  readonly oldestShownAt: number;
+  /** The stored events before it, all of which are gone: their number, and the time of the newest. */
+  readonly gone: { readonly events: number; readonly newestAt: number | null };
+}
+
+/** Returns the horizon after a comparison: a longer one at once, a shorter one with the comparison as its `since`. */
+export function learnHorizon(known: KnownHorizon, { at, oldestShownAt, gone }: SeenHorizon): KnownHorizon {
+  const { keptMs } = known;
+  if (keptMs !== null && at - oldestShownAt > keptMs + CLOCK_SKEW_MS) return WHOLE_HORIZON;
+  if (gone.newestAt === null || gone.events < GONE_EVENTS) return known;
+  const goneMs = at - gone.newestAt;
+  if (goneMs > KEPT_MS - CLOCK_SKEW_MS) return known;
+  const isChanged = keptMs === null || goneMs < keptMs - CHANGE_MS;
+  return isChanged
+    ? { keptMs: goneMs, since: at, beforeMs: keptMs ?? KEPT_MS }
+    : { ...known, keptMs: goneMs };
 }

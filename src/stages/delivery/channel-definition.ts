@@ -1,10 +1,10 @@
+/** What a channel is: its settings, what it can do, and the notifier that sends. */
 import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { ChannelCapabilities } from "./channel-capabilities.ts";
-import type { NetworkPolicy } from "./network-policy.ts";
-import type { Notifier } from "./notifier.ts";
+import type { LaterMessage } from "#model/later-message.ts";
+import type { NetworkPolicy } from "./endpoint.ts";
 
 /** The parts that the opening process gives to a channel. */
 export interface Surroundings {
@@ -39,11 +39,8 @@ interface ChannelSource<Kind extends string, Settings extends Fields, Needs>
   readonly createSender: (options: SenderOptions<Settings, Needs>) => Notifier["send"];
 }
 
-export interface ChannelDefinition<
-  Kind extends string = string,
-  Settings extends Fields = Fields,
-  Needs = object,
-> extends ChannelFacts<Kind, Settings> {
+interface ChannelDefinition<Kind extends string = string, Settings extends Fields = Fields, Needs = object>
+  extends ChannelFacts<Kind, Settings> {
   /** The channel as a configuration holds it, with its secrets. Unknown fields are mistakes. */
   readonly schema: z.ZodObject<
     { kind: z.ZodLiteral<Kind>; name: typeof channelName } & Settings,
@@ -114,4 +111,83 @@ export function defineChannel<Kind extends string, Settings extends Fields, Need
     schema: z.strictObject({ kind: z.literal(kind), name: channelName, ...settings }),
     open: (options) => ({ name: options.name, kind, capabilities, send: createSender(options) }),
   };
+}
+
+/** The capabilities of a channel. Every field is required, so a channel that leaves one out does not compile. */
+export interface ChannelCapabilities {
+  /** People read far fewer messages than most receivers accept, so chats have lower rates than the vendors allow. */
+  readonly rate: ChannelRate;
+  /** The longest pause between two probes while the channel's circuit is open: a minute for pagers, two for chats. */
+  readonly longestPauseMs: number;
+  /** The way the channel shows a later transition of an alert. */
+  readonly laterTransitions: LaterMessage;
+  /** True if an acknowledgement changes what the receiver shows. Other channels get no acknowledgements. */
+  readonly showsAcknowledgements: boolean;
+  /**
+   * The age at which the last message of a firing alert is sent again, before the receiver ends the alert by itself.
+   * Null if the receiver keeps the alert until it is resolved.
+   */
+  readonly renewAfterMs: number | null;
+  readonly limits: MessageLimits;
+}
+
+interface MessageLimits {
+  /** The largest message. Null if the receiver has no limit. */
+  readonly message: { readonly most: number; readonly unit: "characters" | "bytes" } | null;
+  /** Members of a group that a message shows with their counts. The other members are listed by name. */
+  readonly memberRows: number;
+}
+
+export interface DigestRoom {
+  /** The place where a digest lists the names of its alerts. `headline` is for receivers that show nothing else. */
+  readonly in: "list" | "headline";
+  /** Characters of all names in one digest. */
+  readonly maxChars: number;
+  /** Characters that each name takes besides the name itself. */
+  readonly charsBeside: number;
+}
+
+export interface ChannelRate {
+  /** Number of messages per minute. After a quiet minute as many may be sent at once. */
+  readonly perMinute: number;
+  /**
+   * The way notifications above the rate are merged into one message. Null for receivers that count and close alerts by
+   * key: they would count a digest as one more alert, so notifications above the rate wait.
+   */
+  readonly digest: DigestRoom | null;
+}
+
+export interface SendOptions {
+  /** Aborts the attempt; the notifier then rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+  /** The first attempt is 1. */
+  readonly attempt: number;
+  /** Equal for all attempts of this transition on this channel, so that a receiver can drop a duplicate. */
+  readonly deliveryKey: string;
+  /**
+   * The reference that an earlier transition of this alert returned on this channel, if the provider can edit in place.
+   */
+  readonly providerReference: string | null;
+  /** The last progress that `onProgress` got in an earlier attempt of this transition. */
+  readonly progress?: string | null;
+  /** Called with the progress of a message of several parts; stored for the next attempt. */
+  readonly onProgress?: (progress: string) => void;
+}
+
+export interface SendResult {
+  readonly providerReference: string | null;
+  /** Number of messages that the receiver was sent; one by default. */
+  readonly messages?: number;
+}
+
+/**
+ * One configured channel. `send` resolves when the receiver has accepted the message; it throws DeliveryError, or the
+ * signal's reason. A lost reply counts as a failure, so a message may arrive twice, but is never lost without an error.
+ */
+export interface Notifier {
+  /** The channel's name in the configuration, and in the outbox. */
+  readonly name: string;
+  readonly kind: string;
+  readonly capabilities: ChannelCapabilities;
+  send(message: AlertMessage, options: SendOptions): Promise<SendResult>;
 }

@@ -3,7 +3,7 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { digest } from "#model/fingerprint.ts";
 import { NO_EVENTS } from "#model/weekly-digest.ts";
 import { isGraver } from "#model/words.ts";
-import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
+import type { ChannelRate, DigestRoom } from "./channel-definition.ts";
 import { describeMembers, nameMember } from "./message/describe-digest.ts";
 
 export type DigestMember = NonNullable<AlertMessage["digest"]>[number];

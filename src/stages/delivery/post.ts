@@ -1,11 +1,12 @@
+/** Posts a request to a receiver. */
 import type { Dispatcher } from "undici";
 import type { Clock } from "#lib/clock.ts";
 import { adviseTls, parseRetryAfter, readBody } from "#lib/http.ts";
 import type { Secret } from "#lib/secret.ts";
 import { startDeadline } from "#lib/waiting.ts";
-import { classifyStatus } from "./classify-status.ts";
-import { DeliveryError } from "./delivery-error.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { SendOptions, SendResult } from "./channel-definition.ts";
+import { classifyStatus, DeliveryError } from "./delivery-error.ts";
+import { type Endpoint, openEndpoint } from "./endpoint.ts";
 
 /** Limit for a receiver's answer, from which usually an error word or a reference is read. */
 const MAX_REPLY_BYTES = 16 * 1_024;
@@ -125,4 +126,41 @@ export async function post(endpoint: Endpoint, request: PostRequest): Promise<Re
   } finally {
     deadline.release();
   }
+}
+
+const PROGRESS = /^part (\d{1,3})(?: (.*))?$/s;
+
+/**
+ * Sends a message of several parts in order and skips the parts that an earlier attempt has sent, so that a retry does
+ * not notify twice. `sendPart` gets the reference that the part before returned and returns the next one.
+ */
+export async function sendParts(
+  count: number,
+  { progress, onProgress, providerReference }: SendOptions,
+  sendPart: (index: number, reference: string | null) => Promise<string | null>,
+): Promise<SendResult> {
+  const [, done, reached] = PROGRESS.exec(progress ?? "") ?? [];
+  const from = Math.min(Number(done ?? 0), count);
+  let reference = from === 0 ? providerReference : (reached ?? null);
+  for (let index = from; index < count; index += 1) {
+    reference = await sendPart(index, reference);
+    if (index < count - 1) onProgress?.(`part ${index + 1}${reference === null ? "" : ` ${reference}`}`);
+  }
+  const messages = count - from;
+  return { providerReference: reference, ...(messages === 1 ? {} : { messages }) };
+}
+
+/**
+ * Opens the heartbeat to the external monitor; null if none is configured. Posts to public addresses only, like a
+ * channel. Its errors contain no more of the address than the host.
+ * @throws {UsageError} for a bad URL
+ */
+export function openHeartbeat(
+  { heartbeatUrl, channels }: { heartbeatUrl: Secret | null; channels: { allowPrivate: boolean } },
+  clock: Clock,
+): ((signal: AbortSignal) => Promise<void>) | null {
+  if (heartbeatUrl === null) return null;
+  const endpoint = openEndpoint("heartbeat", heartbeatUrl, { allowPrivateNetworks: channels.allowPrivate });
+  const message = { headers: {}, body: "{}", timeoutMs: POST_TIMEOUT_MS, clock };
+  return async (signal) => void (await post(endpoint, { ...message, signal }));
 }

@@ -1,7 +1,11 @@
+/** Plans which days and zones are read next, and how much of each. */
+
+import { hash } from "node:crypto";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { agreedFor, type CoveredHour } from "#model/covered-hour.ts";
 import { listedUntil } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
+import type { RisingZone } from "#model/zones.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "#stages/coverage/hour-proof.ts";
 
 /** A day gets one more full pass this long after its end, for entries that appeared late. */
@@ -31,7 +35,7 @@ export interface PassState {
   readonly passResult: PassResult | null;
 }
 
-export interface PassPolicy {
+interface PassPolicy {
   /** How long after its time an event may appear. */
   readonly settleMs: number;
   /** Minimum interval between the starts of full passes of one day that can prove something. */
@@ -45,7 +49,7 @@ export interface PassPolicy {
   readonly shortEveryMs: number;
 }
 
-export interface PassedDay {
+interface PassedDay {
   /** Epoch ms. */
   readonly dayStart: number;
   /** The day's hours with a row that are no gap. */
@@ -117,7 +121,7 @@ function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
   return list.count + (list.unlisted?.count ?? 0) !== storedCount && agreedFor(list) < AGREE_LONG_MS;
 }
 
-export interface PassTimes {
+interface PassTimes {
   /** Earliest time of an event that this pass has stored as new; null while there is none. */
   readonly earliestNew: number | null;
   /** Entries since this time may have appeared after the pass before; epoch ms. */
@@ -138,4 +142,99 @@ export function isPassedNews(
   if (earliestNew !== null) return page.lastAt < earliestNew;
   // The pass found nothing new at all. It may stop only if its pages are known to come newest first.
   return before.firstAt !== null && page.lastAt <= before.firstAt;
+}
+
+interface PageTimes {
+  /** Epoch ms; null on a page without entries. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+}
+
+interface PageOrder {
+  /** Adds the next page of the pass. */
+  add(page: PageTimes): void;
+  /** Returns whether the pages of the pass came oldest first. One page alone shows no order. */
+  isOldestFirst(): boolean;
+}
+
+/**
+ * Observes in which order a pass shows its pages. Late entries may make a page begin before the page before it ended,
+ * so only the pages' ends have to rise. `isKnown`: earlier passes have shown that the list comes oldest first, and the
+ * pass began at its last page. It then needs no second page, but a page that goes back changes the result.
+ */
+export function watchPageOrder(isKnown: boolean): PageOrder {
+  let before: number | null = null;
+  let hasRisen = isKnown;
+  let hasFallen = false;
+  return {
+    add({ firstAt, lastAt }) {
+      if (firstAt === null || lastAt === null) return;
+      if (before !== null && lastAt < before) hasFallen = true;
+      if (before !== null && lastAt > before) hasRisen = true;
+      before = lastAt;
+    },
+    isOldestFirst: () => hasRisen && !hasFallen,
+  };
+}
+
+/** The newest minutes of a rising zone are searched again when they are older than this. */
+export const RISING_FRESH_MS = 5_000;
+
+const PAGE_EVENTS = 500;
+
+/**
+ * Returns the zones to poll now, of those in which something rises, in their order. A zone that was searched just now is
+ * left out. A zone with more events than the requests that are left can read is polled by its tick only, so that it
+ * takes nothing from the other zones and the proof.
+ */
+export function pickRising(zones: readonly RisingZone[], nowMs: number, mostRequests: number): number[] {
+  let left = mostRequests;
+  return zones.flatMap(({ zoneId, searchedThroughMs, events }) => {
+    const requests = 1 + Math.floor(events / PAGE_EVENTS);
+    if (requests > left || nowMs - (searchedThroughMs ?? 0) < RISING_FRESH_MS) return [];
+    left -= requests;
+    return [zoneId];
+  });
+}
+
+/** A zone with more rows than this in its newest minutes has news at every poll, so that its rows are not remembered. */
+const MOST_ROWS = 5_000;
+
+/** Rows of searches that are stored: for each log id the hash of its bytes. */
+export type KnownRows = Map<string, string>;
+
+/** Returns which rows are stored byte for byte, by the places of the others, and whether one of those has a known id. */
+export function findNews(
+  known: KnownRows,
+  rows: readonly unknown[],
+  raws: readonly Buffer[],
+): { readonly places: readonly number[]; readonly hasKnownId: boolean } {
+  let hasKnownId = false;
+  const places = [...raws.entries()].flatMap(([place, raw]) => {
+    const hashed = hashRow(raw);
+    const before = known.get(idOf(rows[place]) ?? hashed);
+    if (before !== undefined && before !== hashed) hasKnownId = true;
+    return before === hashed ? [] : [place];
+  });
+  return { places, hasKnownId };
+}
+
+/** Remembers rows that were stored. Returns false if they are too many. */
+export function rememberRows(known: KnownRows, rows: readonly unknown[], raws: readonly Buffer[]): boolean {
+  if (known.size + raws.length > MOST_ROWS) return false;
+  for (const [place, raw] of raws.entries()) {
+    const hashed = hashRow(raw);
+    known.set(idOf(rows[place]) ?? hashed, hashed);
+  }
+  return true;
+}
+
+function hashRow(raw: Buffer): string {
+  return hash("sha1", raw, "base64");
+}
+
+/** Returns null for a row that is no event: its hash stands for it. */
+function idOf(row: unknown): string | null {
+  const { logId } = (row ?? {}) as { logId?: unknown };
+  return typeof logId === "string" ? logId : null;
 }

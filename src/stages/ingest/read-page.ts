@@ -1,14 +1,16 @@
+/** Reads a page of entries: events, entries to quarantine and counts by hour. */
 import { hash } from "node:crypto";
 import type { z } from "zod";
 import { isObject, parseJson, sliceEntries } from "#lib/json.ts";
 import { MAX_DIMENSION_CHARS } from "#lib/text.ts";
-import { DAY_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { EventRoute } from "#model/kinds.ts";
 import { readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { EventKey, EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
-import { SETTLE_MS } from "#stages/coverage/settle.ts";
+import { AGREE_LONG_MS, SETTLE_MS } from "#stages/coverage/hour-proof.ts";
+import { digestIds, joinIdDigests, NO_IDS } from "#stages/coverage/id-digest.ts";
 
-export interface PageSource {
+interface PageSource {
   readonly route: EventRoute;
   /** The UTC day of the request, `yyyy-mm-dd`; null for a span. */
   readonly day: string | null;
@@ -25,7 +27,7 @@ export interface PageSource {
   readonly schema: z.ZodType;
 }
 
-export interface QuarantinedEntry {
+interface QuarantinedEntry {
   readonly route: EventRoute;
   readonly day: string | null;
   readonly reason: string;
@@ -147,4 +149,80 @@ function describe(error: z.ZodError | undefined): string {
     .slice(0, 3)
     .map(({ path, code }) => `${path.join(".") || "entry"}: ${code}`);
   return wrong.join("; ");
+}
+
+/** Events of one hour (epoch ms of its start) and the digest of their log ids. */
+export type ShownHour = readonly [startsAt: number, count: number, ids: string];
+
+/** A pass remembers the ids of so many entries, which take about 15 MB, to notice those that a later page repeats. */
+const MAX_REMEMBERED = 200_000;
+
+/**
+ * Returns what a page of the list adds to its pass, hour by hour, and adds its ids to `shown`. An entry that an earlier
+ * page also showed is not counted again, because events that arrive during a pass move entries to the next page.
+ */
+export function sumPageHours(events: readonly EventKey[], shown: Set<string>): ShownHour[] {
+  const ids = new Map<number, string[]>();
+  for (const { occurredAt, logId } of events) {
+    if (shown.has(logId)) continue;
+    shown.add(logId);
+    const hour = occurredAt - (occurredAt % HOUR_MS);
+    const known = ids.get(hour);
+    if (known === undefined) ids.set(hour, [logId]);
+    else known.push(logId);
+  }
+  for (const oldest of shown) {
+    if (shown.size <= MAX_REMEMBERED) break;
+    shown.delete(oldest);
+  }
+  return [...ids].map(([hour, added]): ShownHour => [hour, added.length, digestIds(added)]);
+}
+
+/** Joins the hours of many pages of one pass. */
+export function joinPageHours(
+  pages: Iterable<readonly ShownHour[]>,
+): Map<number, { count: number; ids: string }> {
+  const joined = new Map<number, { count: number; ids: string }>();
+  for (const hours of pages) {
+    for (const [startsAt, count, ids] of hours) {
+      const sum = joined.get(startsAt) ?? { count: 0, ids: NO_IDS };
+      joined.set(startsAt, { count: sum.count + count, ids: joinIdDigests(sum.ids, ids) });
+    }
+  }
+  return joined;
+}
+
+/** The reason for quarantining an entry of an answer that shows none of the zone's known events. */
+export const HELD_BACK = "held back: the answer shows none of the zone's known events";
+
+/** An answer that was held back this long ago and that the platform still shows is stored. */
+export const BELIEVE_AFTER_MS = AGREE_LONG_MS;
+/** Entries are dropped after this time. By then the platform has shown them again, and they were stored, or it has not. */
+export const DROP_AFTER_MS = 2 * AGREE_LONG_MS;
+
+/** Returns raw entries as they are quarantined when their answer is held back. */
+export function toHeldBack(
+  raws: readonly Buffer[],
+  { route, day, receivedAt }: { route: EventRoute; day: string | null; receivedAt: number },
+): (QuarantinedEntry & { readonly receivedAt: number })[] {
+  return raws.map((raw) => ({ route, day, reason: HELD_BACK, raw, receivedAt }));
+}
+
+/** One stored page, for metrics and progress. */
+export interface StoredPageFacts {
+  readonly route: EventRoute;
+  readonly zoneId: number;
+  readonly entries: number;
+  readonly inserted: number;
+  readonly filled: number;
+  readonly quarantined: number;
+  /** Events held back for the first time, because the pseudonym key is missing. */
+  readonly held: number;
+  readonly bytes: number;
+  /** Duration of the transaction that stored the page. */
+  readonly commitMs: number;
+}
+
+export interface IngestObserver {
+  pageStored(facts: StoredPageFacts): void;
 }

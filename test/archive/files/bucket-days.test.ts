@@ -8,7 +8,7 @@ import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
-import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import { claimStorage } from "#jobs/archive/archive-store.ts";
 import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { silent } from "../../ingest/ingest-support.ts";

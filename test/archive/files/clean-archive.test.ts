@@ -5,7 +5,7 @@ import { enterFiles, listValidFiles } from "#db/archive/archive-files.ts";
 import { readFile } from "#db/archive/day-files.ts";
 import { readColdEnd } from "#db/archive/hot-days.ts";
 import { readOldestRows } from "#db/privacy/retention.ts";
-import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import { claimStorage } from "#jobs/archive/archive-store.ts";
 import { cleanArchive } from "#jobs/archive/clean-archive.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
-import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import { claimStorage } from "#jobs/archive/archive-store.ts";
 import type { RewriteStep } from "#jobs/archive/rewrite-day.ts";
 import { type WriteStep, writeDay } from "#jobs/archive/write-day.ts";
 import type { RestoreStep } from "#operations/archive/restore-day.ts";

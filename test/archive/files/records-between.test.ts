@@ -9,7 +9,7 @@ import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import type { FoundEvent } from "#operations/search/find-rows.ts";
 import { readRecords } from "#operations/search/read-records.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import {
   type ArchiveWorld,

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { DAY_MS } from "#lib/units.ts";
-import { countTests, refuseManyTests } from "#stages/archive/query/count-tests.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { countTests, planSearch, refuseManyTests } from "#stages/archive/query/plan-search.ts";
 import { mustRead } from "./world.ts";
 
 const texts = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `v${from + index}`);

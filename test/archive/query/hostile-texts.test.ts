@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
-import { searchRows } from "#operations/search/search-rows.ts";
+import { searchRows } from "#operations/search/find-by-method.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { searchRows } from "#operations/search/search-rows.ts";
+import { searchRows } from "#operations/search/find-by-method.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { estimateCost } from "#stages/archive/query/estimate-cost.ts";
-import { toNetwork } from "#stages/archive/query/network.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { planSearch, toNetwork } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";
 import { containsTest, foldCase, wildcardTest } from "#stages/archive/query/text-test.ts";
 

@@ -13,14 +13,14 @@ import {
 } from "#model/archive-layout.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { toUrlPart } from "#model/record-parts.ts";
-import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { toCsvLine } from "#stages/archive/csv/export-lines.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";
 import type { EventSource, EventsFile } from "#stages/archive/sql/event-source.ts";
 import { EXPORT_COLUMNS, exportEvents } from "#stages/archive/sql/export-events.ts";
 import { fetchRows, findMatches, readMatches, readRows } from "#stages/archive/sql/find-rows.ts";
 import { groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";
-import type { Piece } from "#stages/archive/sql/piece.ts";
+import type { Piece } from "#stages/archive/sql/to-condition.ts";
 import { createFractions } from "../../detection/support/histories.ts";
 import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { createDraw, DAYS, drawBody, drawEvents, FIRST_DAY, HOSTILE } from "../query/draw.ts";

@@ -1,8 +1,6 @@
-import type { SearchDeps } from "#operations/search/search-deps.ts";
-import { searchGroups } from "#operations/search/search-groups.ts";
-import { searchRows } from "#operations/search/search-rows.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
-import type { Search } from "#stages/archive/query/search.ts";
+import { searchGroups, searchRows } from "#operations/search/find-by-method.ts";
+import type { SearchDeps } from "#operations/search/searching.ts";
+import { planSearch, type Search } from "#stages/archive/query/plan-search.ts";
 import type { Answer } from "./answer.ts";
 
 /** The archive's answer, as its routes get it. */

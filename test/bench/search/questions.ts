@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { Search } from "#stages/archive/query/search.ts";
+import type { Search } from "#stages/archive/query/plan-search.ts";
 import { SEARCH_NOW } from "./data-set.ts";
 import { RARE_TEXT } from "./day-events.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { channelConfig } from "#stages/delivery/channels/channel-config.ts";
-import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
+import { channelConfig, secretsOf } from "#stages/delivery/channels/registry.ts";
 
 test("every credential of a channel is found, also in lists and nested settings", () => {
   const channels = [

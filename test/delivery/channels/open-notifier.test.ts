@@ -1,10 +1,14 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { type ChannelConfig, channelConfig } from "#stages/delivery/channels/channel-config.ts";
-import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
-import { openNotifier, type SharedSurroundings } from "#stages/delivery/channels/open-notifier.ts";
-import { CHANNELS } from "#stages/delivery/channels/registry.ts";
+import {
+  CHANNELS,
+  type ChannelConfig,
+  channelConfig,
+  openNotifier,
+  type SharedSurroundings,
+  secretsOf,
+} from "#stages/delivery/channels/registry.ts";
 import { messageOf } from "../support/messages.ts";
 import { failureOf, NOW, scriptedLookup, sendOptions } from "../support/receiver.ts";
 

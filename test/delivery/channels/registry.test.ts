@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { configFile } from "#config/file/config-file-schema.ts";
-import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
+import type { ChannelCapabilities } from "#stages/delivery/channel-definition.ts";
 import { CHANNELS, findChannel } from "#stages/delivery/channels/registry.ts";
 import { slack } from "#stages/delivery/channels/slack/slack.ts";
 import { stringsOf } from "../support/characters.ts";

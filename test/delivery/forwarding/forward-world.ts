@@ -7,7 +7,7 @@ import { holdLease } from "#db/postgres/hold-lease.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
 import { createSecret } from "#lib/secret.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { type Destination, openSink } from "#stages/delivery/sinks/destination.ts";
 import { NOW, openArchiveWorld, ZONE } from "../../archive/files/archive-world.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";

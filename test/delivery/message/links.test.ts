@@ -6,7 +6,7 @@ import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/ale
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
 import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
-import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
+import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";

@@ -1,7 +1,6 @@
 import type { ChannelKind } from "#model/kinds.ts";
-import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
+import type { ChannelCapabilities, Notifier } from "#stages/delivery/channel-definition.ts";
 import { findChannel } from "#stages/delivery/channels/registry.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
 
 export function capabilitiesOf(kind: ChannelKind): ChannelCapabilities {
   const definition = findChannel(kind);

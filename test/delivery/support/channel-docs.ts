@@ -1,10 +1,8 @@
-import { channelFields } from "#config/file/channel-entry.ts";
-import type { EntryField } from "#config/file/entry-fields.ts";
+import { channelFields, type EntryField } from "#config/file/entry-fields.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import type { SlackMessage } from "#stages/delivery/channels/slack/slack-block.ts";
-import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
+import { type SlackMessage, toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";

@@ -4,7 +4,7 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { MAX_BODY_BYTES as POST_BYTES } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
+import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.ts";
 import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
 import { discordRequest } from "../channels/discord/schema.ts";

@@ -1,5 +1,6 @@
 import type { LookupFunction } from "node:net";
 import { createSecret } from "#lib/secret.ts";
+import type { Notifier, SendOptions } from "#stages/delivery/channel-definition.ts";
 import { alertmanager } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { discord } from "#stages/delivery/channels/discord/discord.ts";
 import { jiraServiceManagement } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
@@ -9,7 +10,6 @@ import { slack } from "#stages/delivery/channels/slack/slack.ts";
 import { slackBot } from "#stages/delivery/channels/slack-bot/slack-bot.ts";
 import { teams } from "#stages/delivery/channels/teams/teams.ts";
 import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
-import type { Notifier, SendOptions } from "#stages/delivery/notifier.ts";
 
 /** Must show up in no error, log line or row. */
 export const CANARY = "xoxcanary-Zm9vYmFy";

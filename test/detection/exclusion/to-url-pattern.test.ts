@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bound, duck } from "#stages/archive/sql/piece.ts";
+import { bound, duck } from "#stages/archive/sql/to-condition.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
 import { type ArchiveFolder, openFolder } from "../../archive/archive-folder.ts";

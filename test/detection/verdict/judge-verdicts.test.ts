@@ -10,7 +10,7 @@ import { VERDICT_LOOKS } from "#model/kinds.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
-import { createNewestRecords } from "#stages/archive/records/newest-records.ts";
+import { createNewestRecords } from "#stages/archive/records/find-records.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { connectAs, createRollUp, makeEvent, runJob, storeAll, ZONE } from "../trend-support.ts";

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { readFeed } from "#db/alerting/feed-transitions.ts";
 import { auditEntries } from "#db/schema/people.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { toFeedEvent } from "#faces/http/feed/to-feed-event.ts";
+import { toFeedEvent } from "#faces/http/feed/feed.ts";
 import { NOW } from "../../alerting/support.ts";
 import { call } from "../start-archive.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";

@@ -7,7 +7,7 @@ import { coverageWindows, differingCells } from "#db/schema/coverage.ts";
 import { channelStates } from "#db/schema/notifications.ts";
 import { pseudonymKeys } from "#db/schema/pseudonym-keys.ts";
 import { ruleBuckets, ruleMetrics } from "#db/schema/rules.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { insertSpike } from "../../alerting/insert-spike.ts";
 import { SERVICE } from "../default-service.ts";
 import { call } from "../start-archive.ts";

@@ -2,7 +2,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
-import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/commands.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { clearAudit } from "../../cli/clear-audit.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { AlertDetail } from "#operations/alerts/alert-detail.ts";
+import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import type { Notifier } from "#stages/delivery/notifier.ts";
 import { attackerOf, incidentOf } from "../../alerting/incident.ts";
 import { SERVICE } from "../default-service.ts";
 import { call } from "../start-archive.ts";

@@ -8,22 +8,25 @@ import { formatWhole, showTime } from "#lib/format.ts";
 import { createLog } from "#lib/log.ts";
 import { findReachFaults, type Span } from "#model/horizon.ts";
 import { BACKFILL_ROUTES, type BackfillRoute } from "#model/kinds.ts";
-import { createBackfillProgress } from "#operations/backfill/backfill-progress.ts";
-import { type AskedBackfill, countUpstream, planBackfill } from "#operations/backfill/plan-backfill.ts";
-import { type RanBackfill, runBackfill } from "#operations/backfill/run-backfill.ts";
+import { createBackfillProgress } from "#operations/backfill/backfill-deps.ts";
+import {
+  type AskedBackfill,
+  countUpstream,
+  planBackfill,
+  type RanBackfill,
+  runBackfill,
+} from "#operations/backfill/run-backfill.ts";
 import { toIso } from "#operations/fields.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
-import { withStore } from "../store/open-store.ts";
-import { readServiceClock } from "../store/service-clock.ts";
-import { untilStopped } from "../store/stop-signal.ts";
+import { readSpan, readZone, type SpanFlags } from "../options/read-options.ts";
+import { readServiceClock, untilStopped, withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
 
 const STOPPED = "stopped; the same command continues from here";
 

@@ -1,27 +1,31 @@
+/** The command that replays past counts or events through the detector. */
+
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
 import { DAY_MS } from "#lib/units.ts";
+import type { ExclusionProposal } from "#model/advice.ts";
 import type { Span } from "#model/horizon.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import { replaySources } from "#operations/replay-sources.ts";
 import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
 import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { requireRule, requireZones } from "../options/require-known.ts";
+import { requireRule, requireZones } from "../options/read-options.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { describeEvents, toEventsJson } from "./describe-events.ts";
-import { describeReport, toReportJson } from "./describe-report.ts";
+import { describeEvents, describeReport, toEventsJson, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
 import { type EventsReport, replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { toCell, writeLines } from "./write-lines.ts";
-import { writeMessages } from "./write-messages.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
@@ -155,4 +159,54 @@ function* minuteLines(alerts: readonly BacktestAlert[]): Generator<string> {
     for (let minute = fromMinute; minute < toMinute; minute += 1) text += `${name},${minute * 60}\n`;
     yield text;
   }
+}
+
+/** Writes one row per message that would have been sent; `at` is the epoch second of its minute's end. */
+function writeMessages(path: string, { messages }: EventsReport): Promise<void> {
+  return writeLines(path, lines(messages));
+}
+
+function* lines(messages: EventsReport["messages"]): Generator<string> {
+  yield "zone,at,incident,reason,severity,subject,attackers,rules,verdict,odds,exclusion\n";
+  for (const { zone, at, incident, reason, severity, subject, attackers, rules, verdict } of messages) {
+    const names = attackers.map(({ kind, key }) => `${kind}=${encodeName(key)}`).join(" ");
+    const members = rules.map(encodeName).join(" ");
+    const said = verdict === undefined ? "," : `${verdict.said},${verdict.odds.toFixed(3)}`;
+    const exclusion = toExclusion(verdict?.exclusion ?? null);
+    yield `${toCell(zone)},${at * 60},${incident},${reason},${severity},${subject},${names},${members},${said},${exclusion}\n`;
+  }
+}
+
+/** Returns the clauses of a proposal as `rule path method parameter`, one after the other; `*` stands for any. */
+function toExclusion(proposal: ExclusionProposal | null): string {
+  if (proposal?.form !== "narrow") return "";
+  return proposal.clauses
+    .map(({ ruleIds, template, method, parameter }) =>
+      [ruleIds.join("+"), template, method, parameter]
+        .map((part) => encodeName(part ?? "*").replaceAll(";", "%3B"))
+        .join(" "),
+    )
+    .join(";");
+}
+
+/** Encodes what separates names and cells, as in a URL. Keys are hostile text. */
+function encodeName(text: string): string {
+  return text.replaceAll(/[\s%,"=]|\p{Cc}/gu, (character) => encodeURIComponent(character.toWellFormed()));
+}
+
+/** Writes the lines to a file, which appears only when it is complete. */
+async function writeLines(path: string, lines: Iterable<string>): Promise<void> {
+  const unfinished = `${path}.${process.pid}.tmp`;
+  try {
+    await pipeline(Readable.from(lines), createWriteStream(unfinished, { flags: "wx" }));
+    await rename(unfinished, path);
+  } catch (cause) {
+    await rm(unfinished, { force: true });
+    throw cause;
+  }
+}
+
+/** Returns the text as a cell of a CSV file. */
+function toCell(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

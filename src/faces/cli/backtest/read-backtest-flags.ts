@@ -4,7 +4,7 @@ import type { LateMinutes } from "#stages/alerting/backtest/replay-alerts.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
-import { readZone } from "../options/read-span.ts";
+import { readZone } from "../options/read-options.ts";
 
 export interface BacktestFlags {
   readonly counts?: string;

@@ -9,15 +9,14 @@ import { UsageError } from "#lib/errors.ts";
 import { formatDuration, formatIso, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { testRoutes } from "#operations/routing/test-routes.ts";
-import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/ending-channels.ts";
+import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/channels/registry.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { drawTable } from "../terminal/draw-table.ts";
-import { configTable, withConfigTable } from "./config-table.ts";
-import { describeFile } from "./describe-file.ts";
+import { drawTable } from "../terminal/print.ts";
+import { configTable, describeFile, withConfigTable } from "./config-table.ts";
 
 /** Number of next runs that the check shows of an expression. */
 const NEXT_RUNS = 3;

@@ -4,15 +4,15 @@ import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { toLine } from "#lib/text.ts";
-import type { Finding, FindingLevel } from "#operations/doctor/finding.ts";
+import type { Finding, FindingLevel } from "#operations/doctor/facts.ts";
 import { judge } from "#operations/doctor/judge.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { wrapText } from "#stages/delivery/message/text-width.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
+import { pickPaint } from "../terminal/print.ts";
 import { gatherFacts } from "./gather-facts.ts";
 
 const HELP = `

@@ -1,4 +1,6 @@
+/** Gathers the facts that doctor judges. */
 import { existsSync, statSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
 import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
@@ -25,7 +27,7 @@ import { systemClock } from "#lib/clock.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { listLoose } from "#lib/files.ts";
-import { OWN_COMMAND } from "#lib/process.ts";
+import { isAlive, OWN_COMMAND } from "#lib/process.ts";
 import type {
   ChannelFacts,
   DiskFacts,
@@ -37,11 +39,9 @@ import { listExcess } from "#operations/doctor/report-excess-rights.ts";
 import { sumDestinations } from "#operations/forwarding/sum-destinations.ts";
 import { assessService } from "#operations/service-life.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
-import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
-import { findChannel } from "#stages/delivery/channels/registry.ts";
-import { describeCircuit } from "#stages/delivery/circuit.ts";
+import { findChannel, openNotifier } from "#stages/delivery/channels/registry.ts";
+import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
 import { withStore } from "../store/open-store.ts";
-import { findLocalFolder } from "./find-local-folder.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 
 /** Facts from the tables. */
@@ -57,7 +57,7 @@ interface Stored {
   readonly suspicions: DoctorFacts["suspicions"];
 }
 
-export interface Examined {
+interface Examined {
   readonly config: Config;
   readonly configFile: string | null;
   readonly env: NodeJS.ProcessEnv;
@@ -300,4 +300,17 @@ function gatherLoose({ dataDir }: Config): DoctorFacts["loose"] {
 function describe(thrown: unknown): string {
   const error = toError(thrown);
   return (describePostgresFailure(thrown) ?? messageOf(error)).split("\n").join(" ").replace(/\.$/, "");
+}
+
+/**
+ * Returns the data folder of a server that runs on this machine; null if the server runs elsewhere, or if the role may
+ * not know its folder. The folder alone proves nothing: many machines have the same one, and a tunnel ends at this one.
+ */
+export function findLocalFolder({ dataFolder, address, backendPid }: ServerPlace): string | null {
+  const isHere = address === null || isOwnAddress(address);
+  return dataFolder !== null && isHere && isAlive(backendPid) && existsSync(dataFolder) ? dataFolder : null;
+}
+
+function isOwnAddress(address: string): boolean {
+  return Object.values(networkInterfaces()).some((ones) => ones?.some((one) => one.address === address));
 }

@@ -6,7 +6,7 @@ import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Fact, PlatformFacts } from "#operations/doctor/facts.ts";
 import { withEdge } from "../edge/open-edge.ts";
-import { describePlatformFailure } from "../start/describe-platform-failure.ts";
+import { describePlatformFailure } from "../start/describe-failure.ts";
 
 const TIMEOUT_MS = 15_000;
 const MOST_KEY_PAGES = 20;

@@ -6,9 +6,9 @@ import { toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import type { Secret } from "#lib/secret.ts";
 import { escapeText } from "#lib/text.ts";
-import { describeUnknown } from "../options/describe-unknown.ts";
-import { findRemedy } from "../start/describe-platform-failure.ts";
-import { addHelp } from "../terminal/shape-help.ts";
+import { findRemedy } from "../start/describe-failure.ts";
+import { describeUnknown } from "../store/store-command.ts";
+import { addHelp } from "../terminal/help.ts";
 import { type EdgeIo, OutputClosedError } from "./edge-io.ts";
 import { createFlagReader, type FlagReader } from "./flag-reader.ts";
 

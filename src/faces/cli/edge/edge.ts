@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
-import { SUMMARIES } from "../summaries.ts";
-import { addGroupHelp, listAsTyped } from "../terminal/shape-help.ts";
+import { SUMMARIES } from "../commands.ts";
+import { addGroupHelp, listAsTyped } from "../terminal/help.ts";
 import { addApiKeys } from "./api-keys.ts";
 import { addApps } from "./apps.ts";
 import { addContainers } from "./containers.ts";

@@ -3,7 +3,7 @@ import { parseLogDay, toLogDay } from "#adapters/edge/list-event-logs.ts";
 import { describeIssue, sortIssues } from "#adapters/edge/transport/check-request.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
-import { FILTER_RULE, parseFilter } from "#stages/archive/query/filter-text.ts";
+import { FILTER_RULE, parseFilter } from "#stages/archive/query/read-search.ts";
 import { parseTime, TIME_RULE } from "./parse-time.ts";
 
 export type FlagReader = ReturnType<typeof createFlagReader>;

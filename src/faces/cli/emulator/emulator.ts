@@ -11,10 +11,10 @@ import { parseAttack } from "#emulator/traffic/attack.ts";
 import { ATTACK_KINDS } from "#emulator/traffic/attack-kinds.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
+import { SUMMARIES } from "../commands.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { describeUnknown } from "../options/describe-unknown.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { addHelp } from "../terminal/shape-help.ts";
+import { describeUnknown } from "../store/store-command.ts";
+import { addHelp } from "../terminal/help.ts";
 
 const EXAMPLES = `
 Examples:

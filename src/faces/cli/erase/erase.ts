@@ -1,4 +1,6 @@
+/** The command that erases the events of an address. */
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import type { Command } from "commander";
 import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
@@ -20,16 +22,16 @@ import {
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { describeErasedFile } from "#operations/service/storage.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import { NETWORK_RULE, readNetwork, singleAddress } from "#stages/privacy/erasure-target.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { replaceAddresses } from "#stages/privacy/replace-addresses.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { requireZones } from "../options/require-known.ts";
-import { withStore } from "../store/open-store.ts";
-import { readServiceClock } from "../store/service-clock.ts";
-import { untilStopped } from "../store/stop-signal.ts";
+import { readActor, readText, requireZones } from "../options/read-options.ts";
+import { readServiceClock, untilStopped, withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
 
 const STOPPED = "stopped; the same command continues from here";
 
@@ -188,4 +190,56 @@ function describeErased(
     ...remaining.map((file) => `${describeErasedFile(file)}.\n`),
     `Longwatch does not store this data again for events up to ${showTime(untilAt)} UTC.\n`,
   ].join("");
+}
+
+const MAX_REASON_CHARS = 500;
+
+interface EraseFlags {
+  readonly ip?: string;
+  readonly cidr?: string;
+  readonly zone?: string;
+  readonly includeMasked?: true;
+  readonly until?: string;
+  readonly reason?: string;
+  readonly by?: string;
+  readonly dryRun?: true;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+/** Reads the flags. `network` is undefined if it is wrong; the mistake is then noted in `read`. */
+function readEraseFlags(read: FlagReader, flags: EraseFlags, stdin: Readable & { readonly isTTY?: boolean }) {
+  const network = readWhom(read, flags);
+  if (flags.yes !== true && flags.dryRun !== true && stdin.isTTY !== true)
+    read.mistakes.push("--yes or --dry-run must be given if the input is not a terminal");
+  return {
+    network,
+    zoneId: flags.zone === undefined ? null : (read.id("zone", flags.zone, "a shield zone's number") ?? null),
+    untilAt: flags.until === undefined ? undefined : read.time("until", flags.until),
+    actor: readActor(read, flags.by),
+    reason: readReason(read, flags.reason),
+  };
+}
+
+function readWhom(read: FlagReader, { ip, cidr }: EraseFlags) {
+  if ((ip === undefined) === (cidr === undefined)) {
+    read.mistakes.push("either --ip or --cidr must be given");
+    return undefined;
+  }
+  if (cidr !== undefined) return readNetwork(cidr) ?? read.wrong("cidr", cidr, NETWORK_RULE);
+  return singleAddress(ip ?? "") ?? read.wrong("ip", ip, "an IPv4 or IPv6 address");
+}
+
+/** Refuses a reason with an address, because the audit trail is kept longer than the erased data. */
+function readReason(read: FlagReader, text: string | undefined): string | null {
+  const reason = readText(read, "reason", text, MAX_REASON_CHARS) ?? null;
+  if (reason === null) return null;
+  let isNaming = false;
+  replaceAddresses(reason, () => {
+    isNaming = true;
+    return null;
+  });
+  return isNaming
+    ? (read.wrong("reason", text, "a text without an address: the audit trail keeps it") ?? null)
+    : reason;
 }

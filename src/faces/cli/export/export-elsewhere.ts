@@ -2,7 +2,7 @@ import type { RemoteService } from "#config/config.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
 import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
-import { untilStopped } from "../store/stop-signal.ts";
+import { untilStopped } from "../store/open-store.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { saveExport, type WantedExport } from "./save-export.ts";
 

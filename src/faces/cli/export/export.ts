@@ -1,20 +1,32 @@
+/** The command that exports events or whole days. */
 import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { createArchiveStore } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { temporaryFolder } from "#jobs/archive/archive-store.ts";
+import { copyOpenDay } from "#jobs/archive/write-day.ts";
+import { formatBytes } from "#lib/disk.ts";
+import { formatWhole, many } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { EXPORT_FORMS } from "#model/kinds.ts";
+import { copyDays } from "#operations/archive/copy-days.ts";
+import { describeExport } from "#operations/search/export-parquet.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { withArchive } from "../archive/with-archive.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
-import { readActor } from "../options/read-actor.ts";
-import { readAfter } from "../options/read-after.ts";
-import { planAsked, requireKept, toNativeRequest } from "../search/plan-asked.ts";
+import { readActor, readAfter, requireZones } from "../options/read-options.ts";
+import { planAsked, requireKept, toNativeRequest } from "../search/find-pages.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { checkWholeDays, exportDays } from "./export-days.ts";
-import { exportHere } from "./export-here.ts";
-import { COMPRESSORS, type Target, type WantedExport } from "./save-export.ts";
+import { COMPRESSORS, exportHere, type Target, type WantedExport } from "./save-export.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
@@ -120,4 +132,68 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
   else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && ending !== form) read.wrong("out", out, `a file that ends in .${ending}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
+}
+
+/** Notes what keeps files from being copied: a span that cuts days, and filters. */
+function checkWholeDays(
+  read: FlagReader,
+  { from, to, clauses, methodClauses }: SearchPlan,
+  given: { readonly from?: string; readonly to?: string },
+): void {
+  const rule =
+    "the start of a UTC day, because whole files are copied; for other spans write .csv or .ndjson";
+  if (from % DAY_MS !== 0) read.wrong("from", given.from, rule);
+  if (to % DAY_MS !== 0) read.wrong("to", given.to ?? "now", rule);
+  if (clauses.length + methodClauses.length > 0)
+    read.wrong("format", "parquet", "csv or ndjson beside filters, because whole files are copied");
+}
+
+interface DaysToExport {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  /** A new folder, absolute. */
+  readonly target: string;
+  readonly actor: string;
+}
+
+/** Copies the archive's files of whole days into a new folder, and days that are not in the archive yet from Postgres. */
+async function exportDays(
+  io: StoreIo,
+  config: Config,
+  { zoneId, plan, target, actor }: DaysToExport,
+): Promise<void> {
+  const copied = await withArchive(
+    io,
+    config,
+    async ({ database, archive: { storage }, onProgress, signal }) => {
+      const { db } = database;
+      await requireZones(db, config, [zoneId]);
+      await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+      return copyDays({ db, storage }, zoneId, plan, {
+        target,
+        signal,
+        async writeOpen(day, folder) {
+          const store = createArchiveStore(createFolderStorage(folder));
+          try {
+            onProgress(0, `${day} from the database`);
+            return await copyOpenDay({ ...store, database, signal }, { zoneId, day }, io.clock());
+          } finally {
+            await store.duckdb.close();
+            await rm(temporaryFolder(folder), { recursive: true, force: true });
+          }
+        },
+        onFile: (done, all) =>
+          onProgress(
+            done.bytes / all.bytes,
+            `${formatWhole(done.events)} of ${many(all.events, "event")}, ${formatWhole(done.files)} of ${many(all.files, "file")}`,
+          ),
+      });
+    },
+  );
+  const { days, files, events, bytes, provisional } = copied;
+  // Now the progress line is gone.
+  io.stderr.write(
+    `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(events, "event")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
+  );
+  for (const sentence of provisional) io.stderr.write(`${sentence}.\n`);
 }

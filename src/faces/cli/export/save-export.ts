@@ -1,18 +1,32 @@
+/** Saves an export in a file, compressed and whole. */
 import { createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
+import type { Config } from "#config/config.ts";
+import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { publishFile } from "#lib/files.ts";
-import { many } from "#lib/format.ts";
-import { createProgressLine } from "#lib/progress-bar.ts";
+import { many, showTime } from "#lib/format.ts";
+import { createProgressLine, drawBar, type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
 import { escapeText } from "#lib/text.ts";
 import type { ExportFormName } from "#model/kinds.ts";
+import { exportEvents } from "#operations/search/export-events.ts";
+import { countUnfiltered, describeExport } from "#operations/search/export-parquet.ts";
+import {
+  createEventCounter,
+  finishOcsfLine,
+  mapExportLines,
+  mapLines,
+  toNdjsonLine,
+  withHeader,
+} from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { withSearch } from "../archive/with-archive.ts";
 import { writeText } from "../edge/write-text.ts";
+import { requireZones } from "../options/read-options.ts";
 import type { StoreIo } from "../store/store-command.ts";
-import { createExportProgress } from "./export-progress.ts";
 
 export const COMPRESSORS = { ".gz": createGzip, ".zst": createZstdCompress } as const;
 
@@ -32,7 +46,7 @@ export interface WantedExport {
 }
 
 /** The text of an export, with the header of a CSV. */
-export interface ExportSource {
+interface ExportSource {
   /** `onReached` gets the time down to which the events were read, if that is known. */
   readonly read: (onReached: (from: number) => void) => AsyncIterable<Buffer | string>;
   /** Returns the number of events without regard to filters. */
@@ -100,4 +114,84 @@ async function writeFile(
     await rm(temporary, { force: true });
     throw thrown;
   }
+}
+
+/** Exports the events of the database and of the archive's files. */
+export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, actor: string): Promise<void> {
+  const { zoneId, plan, form } = wanted;
+  return withSearch(io, config, async (deps, { db }, signal) => {
+    await requireZones(db, config, [zoneId]);
+    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+    const source = {
+      countUnfiltered: (stopped: AbortSignal) => countUnfiltered(deps, zoneId, plan, stopped),
+      read(onReached: (from: number) => void) {
+        const lineForm = {
+          csv: "csv",
+          ndjson: "json",
+          ocsf: { zoneId, vendor: config.platformVendor, actions: config.alerting.actions },
+        } as const;
+        const options = { form: lineForm[form], signal, onReached };
+        const lines = exportEvents((_, work) => work(deps), zoneId, plan, options);
+        if (form === "csv") return withHeader(lines);
+        return form === "ocsf"
+          ? mapLines(lines, (line) => finishOcsfLine(line))
+          : mapExportLines(lines, toNdjsonLine);
+      },
+    };
+    await saveExport(io, wanted, source, signal);
+  });
+}
+
+interface ExportProgressOptions {
+  readonly plan: Pick<SearchPlan, "from" | "to" | "clauses" | "methodClauses">;
+  /** A CSV begins with a header. */
+  readonly form: "csv" | "json";
+  /** Null if nothing may be drawn. */
+  readonly line: Pick<ProgressLine, "update"> | null;
+  /** Returns milliseconds of any origin. */
+  readonly clock: () => number;
+}
+
+/**
+ * Draws how many events an export has written. Without filters the stored counts tell how many it will write. With
+ * filters nobody knows before the end, so the bar shows how much of the span was read, where that is known.
+ */
+export function createExportProgress({ plan, form, line, clock }: ExportProgressOptions) {
+  const countLines = createEventCounter(form);
+  const headers = form === "csv" ? 1 : 0;
+  const beganAt = clock();
+  let reached: number | null = null;
+  let events = 0;
+  let total: number | null = null;
+  const draw = () => {
+    if (total !== null) {
+      const rate = (events * 1_000) / Math.max(clock() - beganAt, 1);
+      return line?.update(renderProgress({ done: events, total, rate }));
+    }
+    if (reached === null) return line?.update(many(events, "event"));
+    const share = (plan.to - reached) / (plan.to - plan.from);
+    const at = showTime(reached - (reached % 60_000));
+    line?.update(`${drawBar(share)}  ${many(events, "event")}  back to ${at}`);
+  };
+  return {
+    onReached: (from: number): void => {
+      reached = from;
+      draw();
+    },
+    /** Looks up the total while the export runs. Without it, the export goes on. */
+    async findTotal(countUnfiltered: () => Promise<number>): Promise<void> {
+      if (line === null || plan.clauses.length + plan.methodClauses.length > 0) return;
+      total = await countUnfiltered().catch(() => null);
+      draw();
+    },
+    async *watch(text: AsyncIterable<Buffer | string>): AsyncGenerator<Buffer, void, undefined> {
+      for await (const chunk of text) {
+        const bytes = Buffer.from(chunk);
+        yield bytes;
+        events = Math.max(0, countLines(bytes) - headers);
+        draw();
+      }
+    },
+    events: () => events,
+  };
 }

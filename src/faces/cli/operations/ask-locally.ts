@@ -10,12 +10,11 @@ import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import type { Searching } from "#operations/search/searching.ts";
-import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import { withFiles } from "../archive/with-archive.ts";
 import { withEdge } from "../edge/open-edge.ts";
-import { withFiles } from "../search/with-search.ts";
-import { withStore } from "../store/open-store.ts";
-import { readServiceClock } from "../store/service-clock.ts";
+import { readServiceClock, withStore } from "../store/open-store.ts";
 
 interface Asker {
   readonly config: Config;

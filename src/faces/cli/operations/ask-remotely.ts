@@ -8,8 +8,8 @@ import { BodyTooLargeError, explainTlsFailure, readBody, TlsFailureError } from 
 import { isObject } from "#lib/json.ts";
 import { toPlainTexts } from "#lib/text.ts";
 import { fillAddress } from "#model/operation-address.ts";
+import { addressOf } from "#operations/input-schema.ts";
 import { type AskOperation, LONG_MS } from "#operations/operation.ts";
-import { addressOf } from "#operations/place-members.ts";
 import { Refusal } from "#operations/refusal.ts";
 
 /** The longest wait for an answer. The service ends a slow question earlier. */

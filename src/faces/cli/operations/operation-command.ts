@@ -2,23 +2,23 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { isObject } from "#lib/json.ts";
 import { toPlainTexts } from "#lib/text.ts";
-import { findMistakes } from "#operations/mistakes.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
-import { type Mistake, Refusal } from "#operations/refusal.ts";
+import { findMistakes, type Mistake, Refusal } from "#operations/refusal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { readActor } from "../options/read-actor.ts";
-import { readAfter } from "../options/read-after.ts";
-import { gather } from "../options/read-list.ts";
-import { toCommandError } from "../options/to-command-error.ts";
-import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { drawTable } from "../terminal/draw-table.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
+import { gather, readActor, readAfter } from "../options/read-options.ts";
+import {
+  commandGroup,
+  type StoreIo,
+  storeAction,
+  storeCommand,
+  toCommandError,
+} from "../store/store-command.ts";
+import { drawTable, pickPaint } from "../terminal/print.ts";
 import { describeFlag, type Flag, listFlags, placeholderOf, readInput } from "./flags.ts";
-import { pickAsk } from "./pick-ask.ts";
-import { readPages } from "./read-pages.ts";
+import { pickAsk, readPages } from "./pick-ask.ts";
 import { allowRemote } from "./remote-commands.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { UsageError } from "#lib/errors.ts";
-import { fullName } from "../terminal/shape-help.ts";
+import { fullName } from "../terminal/help.ts";
 
 /** The options of the program that name a service elsewhere. */
 const OPTIONS: readonly string[] = ["--url", "--key-file"];

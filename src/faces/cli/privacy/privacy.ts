@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { showPrivacy } from "#operations/service/settings.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import type { StoreIo } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
 import { pseudonymCommand } from "./pseudonym.ts";
 import { rotateKeyCommand } from "./rotate-key.ts";
 

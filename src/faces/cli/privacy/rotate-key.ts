@@ -23,9 +23,8 @@ import {
 } from "#operations/privacy/pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { readActor } from "../options/read-actor.ts";
-import { withStore } from "../store/open-store.ts";
-import { readServiceClock } from "../store/service-clock.ts";
+import { readActor } from "../options/read-options.ts";
+import { readServiceClock, withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `

@@ -1,12 +1,23 @@
+/** Plans a search that was asked for, and reads its pages. */
 import type { z } from "zod";
+import type { Config } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
 import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
 import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
+import type { searchGroups } from "#operations/search/find-by-method.ts";
 import type { FoundEvent } from "#operations/search/find-rows.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
-import type { searchGroups } from "#operations/search/search-groups.ts";
-import { escapeControlsInJson } from "#stages/archive/csv/escape-controls.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { escapeControlsInJson } from "#stages/archive/csv/export-lines.ts";
+import { type Mistakes, planSearch, type SearchPlan } from "#stages/archive/query/plan-search.ts";
+import {
+  checkWindow,
+  readSearch,
+  toNativeFilter,
+  type WrittenFilter,
+} from "#stages/archive/query/read-search.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { listUnread, type WindowFlags } from "../edge/read-search.ts";
 
 type Found = z.infer<typeof searchEvents.output>;
 type NativeRow = Extract<Found["rows"][number], { readonly logId: string; readonly timestamp: number }>;
@@ -97,4 +108,55 @@ function toDimensions(fields: NativeRow["fields"]): Record<Dimension, string> {
     Dimension,
     string
   >;
+}
+
+/**
+ * Returns the plan of a request that `readRequest` read from these flags, or undefined after a mistake. In a flag, `not-`
+ * before an operator excludes.
+ */
+export function planAsked(
+  read: FlagReader,
+  request: unknown,
+  { kind, flags }: { readonly kind: "search" | "export"; readonly flags: WindowFlags },
+): SearchPlan | undefined {
+  if (request === undefined) return undefined;
+  const isBody = flags.body !== undefined;
+  const result = readSearch(toNativeRequest(request, flags), kind, "native");
+  if ("search" in result) return planSearch(result.search);
+  const unread = listUnread(flags, request);
+  for (const [member, rules] of Object.entries(result.mistakes))
+    if (!unread.includes(member))
+      read.mistakes.push(
+        ...rules.map((rule) => (isBody ? rule : rule.replace(`${member} `, `${toFlag(member)} `))),
+      );
+  return undefined;
+}
+
+/** Returns a request that `readRequest` read from these flags as the service's own API takes it. */
+export function toNativeRequest(request: unknown, { body }: WindowFlags): unknown {
+  return body === undefined ? withNot(request as FlagRequest) : request;
+}
+
+interface FlagRequest {
+  readonly filters?: readonly WrittenFilter[];
+}
+
+function withNot({ filters = [], ...request }: FlagRequest): object {
+  return { ...request, filters: filters.map(toNativeFilter) };
+}
+
+/** Returns the flag of a member such as `filters[0].value`. */
+function toFlag(member: string): string {
+  const name = /^\w+/.exec(member)?.[0] ?? member;
+  return `--${name.replace(/s$/, "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** @throws {UsageError} for a window that ends in the future or before the retention. */
+export function requireKept(plan: SearchPlan, { retention }: Pick<Config, "retention">, nowMs: number): void {
+  const mistakes = checkWindow(plan, { nowMs, retentionDays: retention.eventDays });
+  if (mistakes !== null) throw new UsageError(listMistakes(mistakes));
+}
+
+function listMistakes(mistakes: Mistakes): string[] {
+  return Object.values(mistakes).flat();
 }

@@ -1,28 +1,37 @@
+/** The command that searches events. */
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { formatWhole } from "#lib/format.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
+import { shortenText } from "#lib/text.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import type { Searching } from "#operations/search/searching.ts";
-import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
-import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
+import { EXPORT_HEADER, toCsvLine } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
+import { withSearch } from "../archive/with-archive.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
 import { writeText } from "../edge/write-text.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
-import { requireZones } from "../options/require-known.ts";
+import { requireZones } from "../options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { cutLine } from "../terminal/cut-line.ts";
-import { createEventPrinter } from "../terminal/event-printer.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
-import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
-import { type FoundPage, findPages, readPages, toEvents, toLinesOf, toPlatformAnswer } from "./find-pages.ts";
-import { planAsked, requireKept, toNativeRequest } from "./plan-asked.ts";
-import { withSearch } from "./with-search.ts";
+import { type Cell, createEventPrinter, cutLine, drawTable, pickPaint } from "../terminal/print.ts";
+import {
+  type FoundPage,
+  findPages,
+  planAsked,
+  readPages,
+  requireKept,
+  toEvents,
+  toLinesOf,
+  toNativeRequest,
+  toPlatformAnswer,
+} from "./find-pages.ts";
 
 const HELP = `
 The command searches everything that is kept: the database and the files of the archive. Events come newest first, groups
@@ -189,4 +198,60 @@ function describeShown(
   const span = `${formatWhole(first + 1)} to ${formatWhole(first + shown)} of ${formatWhole(total)} ${whats}`;
   const isMore = first + shown < total;
   return `${span}.${isMore && !isJoined ? ` --page ${page + 1} shows the next page, --limit more at once.` : ""}\n`;
+}
+
+const TREND_COLUMNS = 20;
+/** So many buckets have a column each: the hours of a day. */
+const DRAWN_SINGLY = 24;
+/** Longest value in every column but the last. */
+const MAX_KEY_CHARS = 24;
+/** Longest value in the last column. */
+const MAX_LAST_CHARS = 300;
+
+type Groups = FoundPage["groups"];
+
+/** Returns groups as a table. A sparkline stands for the count of each time bucket. The values of events are shortened. */
+function drawGroups(groups: Groups, groupBy: readonly string[], paint: Paint): string {
+  const hasTrend = groups.some(({ sparkline }) => sparkline !== null);
+  const head = ["COUNT", "BLOCKED", ...(hasTrend ? ["TREND"] : []), "LAST SEEN", ...groupBy.map(toTitle)];
+  const rows = groups.map(({ key, count: events, context, lastSeen, sparkline }): Cell[] => [
+    formatWhole(events),
+    context.blocked === 0 ? "-" : { text: formatWhole(context.blocked), style: "red" },
+    ...(hasTrend ? [drawTrend(sparkline ?? [])] : []),
+    showTime(lastSeen - (lastSeen % 60_000)),
+    ...groupBy.map((name, column) =>
+      shortenText(key[name] ?? "", column === groupBy.length - 1 ? MAX_LAST_CHARS : MAX_KEY_CHARS),
+    ),
+  ]);
+  return drawTable(head, rows, paint);
+}
+
+function drawTrend(counts: readonly number[]): string {
+  return drawSparkline(counts, counts.length <= DRAWN_SINGLY ? DRAWN_SINGLY : TREND_COLUMNS);
+}
+
+/** Returns a dimension as the head of its column: `ruleId` as `RULE ID`. */
+function toTitle(dimension: string): string {
+  return dimension.replace(/(?=[A-Z])/, " ").toUpperCase();
+}
+
+/** The columns of a group's context in CSV. A dimension may have the same name, so the prefix stays. */
+const CONTEXT = ["country", "asn", "blocked", "challenged", "logged", "features", "ruleIds"] as const;
+
+/** Returns the names of the columns of groups in CSV. */
+function groupHeader(groupBy: readonly string[], hasBuckets: boolean): string[] {
+  const context = CONTEXT.map((name) => `context.${name}`);
+  return [...groupBy, "count", "firstSeen", "lastSeen", ...context, ...(hasBuckets ? ["sparkline"] : [])];
+}
+
+/** Returns the cells of a group in CSV. The counts of the time buckets are separated by spaces. */
+function toGroupCells(group: Groups[number], groupBy: readonly string[]): string[] {
+  const { key, count: events, firstSeen, lastSeen, context, sparkline } = group;
+  const numbers = [events, firstSeen, lastSeen];
+  return [
+    ...groupBy.map((name) => key[name] ?? ""),
+    ...numbers.map(String),
+    ...CONTEXT.map((name) => String(context[name])),
+    ...(sparkline === null ? [] : [sparkline.join(" ")]),
+  ];
 }

@@ -9,12 +9,12 @@ import { createProgressLine } from "#lib/progress-bar.ts";
 import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createSignInLink } from "#operations/create-sign-in-link.ts";
-import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
+import { secretsOf } from "#stages/delivery/channels/registry.ts";
+import { SUMMARIES } from "../commands.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { addHelp } from "../terminal/shape-help.ts";
+import { addHelp } from "../terminal/help.ts";
+import { describeStartFailure } from "./describe-failure.ts";
 import { describeRunning, describeSignIn, readAttack, type SignInPlace } from "./describe-running.ts";
-import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** The longest time of a stop. After it the process exits: child processes end with their pipes, and the tables stay consistent. */

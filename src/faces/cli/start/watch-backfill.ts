@@ -9,7 +9,7 @@ import { type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { isBackfilled } from "#stages/coverage/plan-search.ts";
-import { describePlatformFailure } from "./describe-platform-failure.ts";
+import { describePlatformFailure } from "./describe-failure.ts";
 
 const EVERY_MS = 500;
 /** The rate is measured over the last few seconds. */

@@ -11,23 +11,22 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { ReplicaState } from "#model/kinds.ts";
 import { describeLearning } from "#model/rules.ts";
 import { nameZone } from "#model/zones.ts";
-import { cellOf, type DrawnHour } from "#operations/coverage/draw-days.ts";
+import { cellOf, type DrawnHour } from "#operations/coverage/describe-coverage.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { NOTHING_AROUND } from "#operations/service/attention.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
 import { describeErasedFile, describeStorage } from "#operations/service/storage.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
-import { describePastOutage } from "../start/describe-outage.ts";
+import { describePastOutage } from "../start/describe-failure.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { drawTable } from "../terminal/draw-table.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
+import { drawTable, pickPaint } from "../terminal/print.ts";
 
 const UNDEFINED_TABLE = "42P01";
 

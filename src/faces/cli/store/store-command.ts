@@ -1,16 +1,15 @@
+/** Commands that work on the store, and how their errors are shown. */
 import { Command } from "commander";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { describePostgresFailure, EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
-import { messageOf, toError, UsageError } from "#lib/errors.ts";
+import { messageOf, ServiceError, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
-import { escapeText } from "#lib/text.ts";
-import { Refusal } from "#operations/refusal.ts";
+import { closestName, escapeText } from "#lib/text.ts";
+import { type Mistake, Refusal } from "#operations/refusal.ts";
 import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
-import { describeUnknown } from "../options/describe-unknown.ts";
-import { toCommandError } from "../options/to-command-error.ts";
-import { describePlatformFailure } from "../start/describe-platform-failure.ts";
-import { addGroupHelp, addHelp, fullName, listAsTyped } from "../terminal/shape-help.ts";
+import { describePlatformFailure } from "../start/describe-failure.ts";
+import { addGroupHelp, addHelp, fullName, listAsTyped } from "../terminal/help.ts";
 
 /** Streams, clock and exit of a command. Tests pass their own. */
 export interface StoreIo extends EdgeIo {
@@ -123,4 +122,41 @@ function describe(thrown: unknown): string {
   if (error instanceof EmbeddedPostgresError) return message.split("\n").map(escapeText).join("\n");
   const cause = error.cause instanceof Error ? messageOf(error.cause) : "";
   return escapeText(cause === "" || cause === message ? message : `${message}: ${cause}`);
+}
+
+/** A refused input is a mistake of the command line; what is not there, or not allowed, is a failure. */
+export function toCommandError(
+  { statusCode, mistakes, message }: Refusal,
+  word: (mistake: Mistake) => string = ({ field, value, rule }) =>
+    [field, value, rule].filter(Boolean).join(" "),
+): Error {
+  if (mistakes.length > 0) return new UsageError(mistakes.map(word));
+  if (statusCode === 404) return new NotFoundError(message);
+  return [400, 409, 422].includes(statusCode) ? new UsageError([message]) : new Error(message);
+}
+
+/** Thrown if the alert, silence or key does not exist. */
+export class NotFoundError extends ServiceError {
+  override readonly name = "NotFoundError";
+  readonly code = "NOT_FOUND";
+  readonly disposition = "give-up";
+}
+
+/**
+ * Returns a mistake for each argument and option in `unread`, which the command does not know. A misspelt option comes
+ * with the option that is probably meant. The value of an unknown option is not reported as another mistake.
+ */
+export function describeUnknown(command: Command, unread: readonly string[]): string[] {
+  const known = [...command.options.flatMap(({ long }) => long ?? []), "--help"];
+  return unread.flatMap((text, index) => {
+    const before = unread[index - 1];
+    if (!isOption(text) && before !== undefined && isOption(before) && !before.includes("=")) return [];
+    const meant = isOption(text) ? closestName(text.replace(/=.*$/s, ""), known) : null;
+    const hint = meant === null ? "" : `: did you mean ${meant}?`;
+    return [`"${escapeText(text)}" is not an argument or option of this command${hint}`];
+  });
+}
+
+function isOption(text: string): boolean {
+  return /^--?\D/.test(text);
 }

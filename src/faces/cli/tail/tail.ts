@@ -4,22 +4,19 @@ import type { Config } from "#config/config.ts";
 import { escapeText } from "#lib/text.ts";
 import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { FILTER_HELP } from "../edge/read-search.ts";
 import { writeJsonLine } from "../edge/write-json.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
-import { gather, readZones } from "../options/read-list.ts";
-import { planAsked, toNativeRequest } from "../search/plan-asked.ts";
-import { follow } from "../store/follow.ts";
+import { gather, readZones } from "../options/read-options.ts";
+import { planAsked, toNativeRequest } from "../search/find-pages.ts";
+import { follow } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { createEventPrinter } from "../terminal/event-printer.ts";
-import { createFollower } from "./follow-events.ts";
-import { tailElsewhere } from "./tail-elsewhere.ts";
-import { tailHere } from "./tail-here.ts";
-import type { TailSource } from "./tail-source.ts";
+import { createEventPrinter } from "../terminal/print.ts";
+import { createFollower, type TailSource, tailElsewhere, tailHere } from "./follow-events.ts";
 
 const DEFAULT_BACK_MS = 60_000;
 /** After so many polls the zones are listed again, because a new zone may be watched. */

@@ -4,7 +4,7 @@ import { toLine } from "#lib/text.ts";
 import type { OverviewAnswer } from "#operations/service/overview.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
-import { type Cell, drawTable } from "../terminal/draw-table.ts";
+import { type Cell, drawTable } from "../terminal/print.ts";
 
 const MINUTE_MS = 60_000;
 /** The rate is that of so many whole minutes. */

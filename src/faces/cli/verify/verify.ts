@@ -1,24 +1,26 @@
+/** The command that compares stored events with the platform's. */
 import type { Command } from "commander";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
+import { ownCommand } from "#lib/process.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { Span } from "#model/horizon.ts";
+import { escapeText, shortenText } from "#lib/text.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, type Span, showIso } from "#model/horizon.ts";
 import { toIso } from "#operations/fields.ts";
-import type { Check } from "#operations/verify/check.ts";
+import { type Check, type Difference, widenSpan } from "#operations/verify/check.ts";
 import { runChecks } from "#operations/verify/run-checks.ts";
-import { widenSpan } from "#operations/verify/widen-span.ts";
+import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
-import { requireZones } from "../options/require-known.ts";
+import { readSpan, readZone, requireZones, type SpanFlags } from "../options/read-options.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { SUMMARIES } from "../summaries.ts";
-import { describeChecks, isAlike } from "./describe-checks.ts";
 
 const HELP = `
 Runs these checks and changes nothing:
@@ -116,4 +118,86 @@ async function runAll(
   } finally {
     line.clear();
   }
+}
+
+const MAX_SHOWN = 40;
+const MAX_RULE_CHARS = 60;
+const WIDTH = 18;
+
+function isAlike({ differences, failure }: Check): boolean {
+  return differences.length === 0 && failure === null;
+}
+
+/** Returns one line per check, followed by its differences and its notes. */
+function describeChecks(
+  zoneId: number,
+  { from, to, now }: Span & { readonly now: number },
+  checks: readonly Check[],
+): string {
+  const differences = checks.reduce((sum, check) => sum + check.differences.length, 0);
+  const failed = checks.filter(({ failure }) => failure !== null).length;
+  const lines = checks.flatMap(describeCheck).map((line) => `${line}\n`);
+  return [
+    `zone ${zoneId}, ${showTime(from)} to ${showTime(to)} UTC\n`,
+    ...lines,
+    differences + failed === 0
+      ? "No differences.\n"
+      : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} failed`}.\n`,
+    ...adviseRepair(zoneId, now, checks),
+  ].join("");
+}
+
+function describeCheck(check: Check): string[] {
+  const { name, compared, differences, notes, failure } = check;
+  const verdict =
+    check.verdict ?? (differences.length === 0 ? "no difference" : many(differences.length, "difference"));
+  const head = failure === null ? `${compared}: ${verdict}` : `check failed: ${escapeText(failure)}`;
+  const more = differences.length - MAX_SHOWN;
+  return [
+    `  ${name.padEnd(WIDTH)}${head}`,
+    ...differences.slice(0, MAX_SHOWN).map((difference) => `    ${describeDifference(check, difference)}`),
+    ...(more > 0 ? [`    and ${formatWhole(more)} more (--json shows all)`] : []),
+    ...notes.map((note) => `    ${note}`),
+  ];
+}
+
+function describeDifference({ sides }: Check, { at, ruleId, expected, found, detail }: Difference): string {
+  const rule =
+    ruleId === null ? "" : `  rule ${ruleId === "" ? "unknown" : shortenText(ruleId, MAX_RULE_CHARS)}`;
+  const counts = `${sides[0]} ${formatWhole(expected)}, ${sides[1]} ${formatWhole(found)}`;
+  return `${showTime(at)}${rule}: ${counts}${detail === null ? "" : ` (${escapeText(detail)})`}`;
+}
+
+/** Checks whose differences a backfill can repair. */
+const COPIED_AGAIN = new Set(["platform counts", "event ids", "seals"]);
+
+const VALUES = `Other values need no command: the service searches the last 72 hours again, also sealed ones, and stores a value
+that two searches, at least ten minutes apart, have shown.
+`;
+
+const UNSHOWN = `Events that are not on the platform: the service names them as withdrawn once later looks confirm that. If they are not
+the zone's own, remove them: ${ownCommand("coverage withdraw --help")}
+`;
+
+/** Returns the command that repairs the hours that the platform still has, and the number of hours that it has forgotten. */
+function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): string[] {
+  const ofEvents = checks.filter(({ name }) => COPIED_AGAIN.has(name));
+  const all = ofEvents.flatMap(({ differences }) => differences);
+  const hours = all.flatMap(({ at, correctsItself, isUnshown }) =>
+    correctsItself === true || isUnshown === true ? [] : [at],
+  );
+  const askable = hours.filter((at) => at >= horizonAt(now));
+  const forgotten = new Set(hours.filter((at) => at < horizonAt(now)));
+  return [
+    ...(askable.length === 0
+      ? []
+      : [
+          `To copy these hours again: ${ownCommand(`backfill --zone ${zoneId} --from ${showIso(Math.min(...askable))} --to ${showIso(Math.max(...askable) + HOUR_MS)}`)}\n`,
+        ]),
+    ...(forgotten.size === 0
+      ? []
+      : [`${many(forgotten.size, "hour")} cannot be copied again: the platform has forgotten them.\n`]),
+    ...(all.some(({ correctsItself }) => correctsItself === true) ? [VALUES] : []),
+    ...(all.some(({ isUnshown }) => isUnshown === true) ? [UNSHOWN] : []),
+  ];
 }

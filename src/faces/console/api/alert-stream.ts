@@ -1,7 +1,7 @@
 import { useDocumentVisibility } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
-import type { FeedEvent } from "#faces/http/feed/to-feed-event.ts";
+import type { FeedEvent } from "#faces/http/feed/feed.ts";
 import { areDesktopNoticesOn } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
 import { refreshSubject } from "./ask.ts";

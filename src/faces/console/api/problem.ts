@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Problem } from "#faces/http/problem-schema.ts";
+import type { Problem } from "#faces/http/errors/problem.ts";
 
 type Mistake = NonNullable<z.infer<typeof Problem>["mistakes"]>[number];
 

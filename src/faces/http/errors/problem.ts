@@ -1,20 +1,28 @@
+/** The JSON of a refusal (RFC 9457). */
+
 import { STATUS_CODES } from "node:http";
+import { z } from "zod";
 import { shortenText } from "#lib/text.ts";
 import type { Mistake } from "#operations/refusal.ts";
 
+/** The JSON of a refusal (RFC 9457), as the API's document shows it. */
+export const Problem = z
+  .object({
+    type: z.string().describe("The type is stable. Programs may compare it."),
+    title: z.string(),
+    status: z.number().int(),
+    detail: z.string().optional(),
+    mistakes: z
+      .array(z.object({ field: z.string(), value: z.string().optional(), rule: z.string() }))
+      .optional()
+      .describe("All rules that the request breaks."),
+    requestId: z.string().optional(),
+  })
+  .meta({ id: "Problem" });
+export type Problem = z.infer<typeof Problem>;
+
 export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const MAX_DETAIL_CHARS = 300;
-
-/** RFC 9457. `type` is stable: programs may compare it. */
-export interface Problem {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly detail?: string;
-  /** All broken rules of the request. */
-  readonly mistakes?: readonly Mistake[];
-  readonly requestId?: string;
-}
 
 export interface ProblemAbout {
   readonly detail?: string | undefined;
@@ -39,7 +47,7 @@ export function problemOf(status: number, about: ProblemAbout = {}): Problem {
     title,
     status,
     ...(detail === undefined ? {} : { detail: shortenText(detail, MAX_DETAIL_CHARS) }),
-    ...(mistakes.length === 0 ? {} : { mistakes }),
+    ...(mistakes.length === 0 ? {} : { mistakes: [...mistakes] }),
     ...(requestId === undefined ? {} : { requestId }),
   };
 }

@@ -1,9 +1,9 @@
-import type { FastifyReply } from "fastify";
+/** Answers an error in the form that its route has. */
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { readSqlState, UsageError } from "#lib/errors.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { SECURITY_HEADERS } from "../security-headers.ts";
-import { wordError, wordFrameworkError } from "./error-form.ts";
-import { type ProblemAbout, problemOf } from "./problem.ts";
+import { type AnswerPage, SECURITY_HEADERS } from "../page/add-console.ts";
+import { PROBLEM_TYPE, type Problem, type ProblemAbout, problemOf } from "./problem.ts";
 
 /** Postgres cancelled the statement, here because of its time limit. */
 const QUERY_CANCELED = "57014";
@@ -54,7 +54,7 @@ const DATABASE_BUSY = new Refusal(503, {
   headers: { "retry-after": "5" },
 });
 
-export interface AnyError {
+interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
@@ -121,4 +121,104 @@ function aboutOf(status: number, error: AnyError, reply: FastifyReply): ProblemA
   if (error instanceof Refusal) return error;
   const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
   return isAboutRequest ? { detail: wordFrameworkError(error, reply.routeOptions ?? {}) } : {};
+}
+
+/**
+ * The form in which an area of the platform's API reports errors that are not about the body (platform API spec 2.13).
+ * `bare`: problem details. `status-code`: the status alone. `message`: the form of the account's operations.
+ */
+export type ErrorForm = "native" | "bare" | "status-code" | "message";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+
+/** The section of RFC 9110 that defines the status. */
+const SECTIONS: Readonly<Record<number, string>> = {
+  400: "15.5.1",
+  401: "15.5.2",
+  403: "15.5.4",
+  404: "15.5.5",
+  413: "15.5.14",
+  415: "15.5.16",
+  500: "15.6.1",
+  503: "15.6.4",
+};
+
+type Wording = (problem: Problem) => { readonly type: string; readonly body: object };
+
+const WORDINGS: Readonly<Record<ErrorForm, Wording>> = {
+  native: (problem) => ({ type: PROBLEM_TYPE, body: problem }),
+  bare: ({ status, title, detail }) => {
+    const type = `https://tools.ietf.org/html/rfc9110#section-${SECTIONS[status] ?? "15"}`;
+    // A refused key gets no reason.
+    const body = { type, title, status, ...(detail === undefined || status === 401 ? {} : { detail }) };
+    return { type: PROBLEM_TYPE, body };
+  },
+  "status-code": ({ status }) => ({ type: JSON_TYPE, body: { statusCode: status } }),
+  message: ({ status, title, detail }) => {
+    const denied = "Authorization has been denied for this request.";
+    return { type: JSON_TYPE, body: { Message: status === 401 ? denied : (detail ?? title) } };
+  },
+};
+
+export function wordError(form: ErrorForm, problem: Problem): ReturnType<Wording> {
+  return WORDINGS[form](problem);
+}
+
+/** Maximum length of a parameter in a path. A page token is longer than any other. */
+export const MAX_PARAM_CHARS = 2_048;
+
+/** Adds the broken rule to the framework's error. Keeps the framework's words if they contain the rule. */
+function wordFrameworkError(
+  { code, message }: { readonly code?: string; readonly message?: string },
+  { bodyLimit }: { readonly bodyLimit?: number | undefined },
+): string | undefined {
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return `The request body must be at most ${bodyLimit} bytes.`;
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return "The request body must be sent as application/json.";
+  if (code === "FST_ERR_MAX_PARAM_LENGTH")
+    return `No part of the path may have more than ${MAX_PARAM_CHARS} characters.`;
+  return message;
+}
+
+/**
+ * Answers a request that matches no route. The console's page is the answer if the console has that address. Otherwise
+ * the answer is 404 for an unknown address or a missing file, 405 for a method that the address does not accept, and
+ * the accepted methods for OPTIONS. Call this before the routes are added. The accepted methods are no secret: the
+ * public document lists them.
+ */
+export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
+  const allowedAt = learnMethods(app);
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowedAt(request.url.split("?", 1)[0] ?? "");
+    if (methods.length === 0)
+      return answerPage(request, reply) ?? sendProblem(reply, request.id, { statusCode: 404 });
+    const allow = methods.join(", ");
+    if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
+    // The route is there and its file is not: the console was built again while the service ran.
+    if (methods.includes(request.method)) return sendProblem(reply, request.id, { statusCode: 404 });
+    const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
+    return sendProblem(reply, request.id, new Refusal(405, { detail, headers: { allow } }));
+  });
+}
+
+/** Returns the methods of an address; an empty list if no route has the address. */
+type AllowedMethods = (path: string) => readonly string[];
+
+/** Collects every route that is added later. Called only for unmatched requests, so it may go through all routes. */
+function learnMethods(app: FastifyInstance): AllowedMethods {
+  const routes: { readonly methods: readonly string[]; readonly pattern: RegExp }[] = [];
+  app.addHook("onRoute", ({ method, url }) => {
+    routes.push({ methods: [method].flat(), pattern: toPattern(url) });
+  });
+  return (path) => {
+    const found = routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods);
+    return found.length === 0 ? [] : [...new Set([...found, "OPTIONS"])].sort();
+  };
+}
+
+/** A parameter matches any one segment. */
+function toPattern(url: string): RegExp {
+  const segments = url
+    .split("/")
+    .map((segment) => (segment.startsWith(":") ? "[^/]+" : segment.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${segments.join("/")}$`);
 }

@@ -1,10 +1,12 @@
+/** Finds the caller of an access key, notes its use, and slows those who guess. */
 import type { FoundApiKey } from "#db/keys/api-keys.ts";
 import type { FoundSession } from "#db/keys/sessions.ts";
-import { isSameKey, readKeyId } from "#model/access-key.ts";
+import type { Clock } from "#lib/clock.ts";
+import { hashAccessKey, isSameKey, readKeyId } from "#model/access-key.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
 import { isRole, scopesOf } from "#operations/roles.ts";
 
-export interface AuthenticateOptions {
+interface AuthenticateOptions {
   /** Called for every request, so that a revoked key fails on its next request, at any replica. */
   readonly find: (keyId: string) => Promise<FoundApiKey | null>;
   readonly onUsed: (keyId: string) => void;
@@ -26,4 +28,102 @@ export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authe
 export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundSession["caller"]): Caller {
   const roles = found.roles.filter(isRole);
   return { keyId, name, roles, scopes: scopesOf(roles), zoneIds, masked: isMasked };
+}
+
+interface LastUsedOptions {
+  readonly touch: (keyId: string) => Promise<void>;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+}
+
+const EVERY_MS = 60_000;
+
+/** Records that a key was used, at most once a minute per key. No request waits for it, and a failure is ignored. */
+export function createLastUsed({ touch, clock, onError }: LastUsedOptions): (keyId: string) => void {
+  const notedAt = new Map<string, number>();
+  return (keyId) => {
+    const now = clock();
+    const before = notedAt.get(keyId);
+    if (before !== undefined && now - before < EVERY_MS) return;
+    notedAt.set(keyId, now);
+    touch(keyId).catch((thrown: unknown) => {
+      notedAt.delete(keyId);
+      onError(thrown);
+    });
+  };
+}
+
+const FREE_FAILURES = 10;
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 15 * 60_000;
+/** Longer than the longest wait. Otherwise a patient guesser could wait until the failures are forgotten. */
+const FORGOTTEN_AFTER_MS = 4 * MAX_WAIT_MS;
+const MAX_NETWORKS = 10_000;
+export const MAX_GOOD_KEYS = 1_000;
+
+interface Failures {
+  readonly count: number;
+  readonly failedAt: number;
+}
+
+export type FailedKeys = ReturnType<typeof createFailedKeys>;
+
+/**
+ * Delays the checks of a network that sends wrong keys. Ten failures are free; then the waits are 1 s, 2 s, 4 s, up to
+ * 15 minutes. Failures are counted per network and forgotten after an hour without one. A key that was valid recently
+ * is checked without a wait, so that another client behind the same address cannot lock it out. `known` contains
+ * SHA-256 hashes of such keys from before the start.
+ */
+export function createFailedKeys(known: readonly Buffer[] = []) {
+  const failures = new Map<string, Failures>();
+  // Least recently used first: the first key is dropped first.
+  const goodKeys = new Set(known.slice(0, MAX_GOOD_KEYS).reverse().map(toText));
+
+  function waitMs(network: string, nowMs: number): number {
+    const recorded = failures.get(network);
+    if (recorded === undefined || recorded.count < FREE_FAILURES) return 0;
+    const blockMs = Math.min(FIRST_WAIT_MS * 2 ** (recorded.count - FREE_FAILURES), MAX_WAIT_MS);
+    // The clock may have been set back, so the wait is at most `blockMs`.
+    return Math.min(blockMs, Math.max(0, recorded.failedAt + blockMs - nowMs));
+  }
+
+  return {
+    /** Returns how long this network's key has to wait before it is checked. */
+    waitMs: (network: string, key: string, nowMs: number): number =>
+      goodKeys.has(digest(key)) ? 0 : waitMs(network, nowMs),
+    noteFailure(network: string, key: string, nowMs: number): void {
+      goodKeys.delete(digest(key));
+      const before = failures.get(network);
+      const isForgotten = before === undefined || nowMs - before.failedAt > FORGOTTEN_AFTER_MS;
+      failures.delete(network);
+      failures.set(network, { count: (isForgotten ? 0 : before.count) + 1, failedAt: nowMs });
+      dropOldest(failures, MAX_NETWORKS);
+    },
+    noteSuccess(key: string): void {
+      const known = digest(key);
+      // Moves the key to the end, so that the least recently used key is first.
+      goodKeys.delete(known);
+      goodKeys.add(known);
+      dropOldest(goodKeys, MAX_GOOD_KEYS);
+    },
+  };
+}
+
+function dropOldest(
+  known: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean },
+  max: number,
+): void {
+  for (const key of known.keys()) {
+    if (known.size <= max) return;
+    known.delete(key);
+  }
+}
+
+/** Hashes the key, because a key should be in memory no longer than its request. */
+function digest(key: string): string {
+  return toText(hashAccessKey(key));
+}
+
+function toText(hash: Buffer): string {
+  return hash.toString("base64url");
 }

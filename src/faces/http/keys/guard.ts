@@ -1,18 +1,18 @@
+/** Lets a request pass if its key or session may do what it asks for. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
 import { isObject } from "#lib/json.ts";
+import type { Scope } from "#model/kinds.ts";
 import { type Authenticate, actorOf, type Caller, maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { describeLack } from "#operations/roles.ts";
-import { networkOf } from "../limits/client-network.ts";
+import type { ErrorForm } from "../errors/send-problem.ts";
 import { aboutRequest } from "../limits/limit-requests.ts";
-import { unknownHost } from "../limits/own-hosts.ts";
-import type { Access } from "./access.ts";
-import type { FailedKeys } from "./failed-keys.ts";
-import { refuseOtherOrigins } from "./same-origin.ts";
+import { networkOf, refuseOtherOrigins, unknownHost } from "../limits/origin.ts";
+import type { HeavyWork } from "../limits/refuse.ts";
+import type { FailedKeys } from "./authenticate.ts";
 import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
-import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";
-import type { Sessions } from "./sessions.ts";
+import { PAGE_TOKEN_HEADER, readSessionTokens, type Session, type Sessions } from "./sessions.ts";
 
 /** Longer than any key. */
 const MAX_KEY_CHARS = 512;
@@ -191,4 +191,38 @@ function readZoneIds({ params, query }: FastifyRequest, zone: string): number[] 
 
 function toZoneId(text: string): number {
   return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/**
+ * The callers that may use a route. `zone` names the path parameter or query member that contains the zone's id. A key
+ * for some zones is refused if that is another zone or missing. A route whose body names the zone, or that answers for
+ * all of the caller's zones, omits `zone` and checks `caller.zoneIds` itself.
+ */
+export type Access =
+  | "public"
+  | {
+      readonly scope: Scope;
+      readonly zone?: string;
+      /** Refuses a session: the person must enter the key again. */
+      readonly withKey?: true;
+    };
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    access?: Access;
+    /** The form of the platform's errors, on the platform's routes. Longwatch's own routes omit it. */
+    errorForm?: ErrorForm;
+    /** Limits how many requests of such routes one key may have in progress. */
+    heavy?: HeavyWork;
+    /** Marks routes that balancers and supervisors may request as often as they like. */
+    isProbe?: true;
+  }
+  interface FastifyRequest {
+    /** Null on public routes. */
+    caller: Caller | null;
+    /** Null on public routes, and if the request came with a key. */
+    session: Session | null;
+    /** Looks the caller up again, because an answer may outlast the key. Not set on public routes. */
+    readCallerAgain: () => Promise<Caller | null>;
+  }
 }

@@ -1,8 +1,12 @@
+/** The queue of expensive searches that wait for a turn. */
+
+import type { ArchiveReader } from "#db/archive/archive-reader.ts";
+import type { Database } from "#db/client.ts";
 import { pause } from "#lib/waiting.ts";
 import { Refusal } from "#operations/refusal.ts";
-import type { SearchWork } from "#operations/search/searching.ts";
+import type { Searching, SearchWork } from "#operations/search/searching.ts";
 
-export interface AdmissionQueueOptions {
+interface AdmissionQueueOptions {
   /** Requests of each kind that run at once, at least 2. */
   readonly places: Readonly<Record<SearchWork["kind"], number>>;
   /** Requests of one key and kind, running and waiting. Enough for several tabs of one person. */
@@ -195,4 +199,33 @@ function tooLate(maxWaitMs: number): Refusal {
     detail: `The request waited ${seconds(maxWaitMs)} seconds for others to end. Try again in a moment, or choose a shorter time range.`,
     headers: { "retry-after": "5" },
   });
+}
+
+interface PlaceParts {
+  readonly queries: Database;
+  readonly files: ArchiveReader;
+  readonly queue: AdmissionQueue;
+  readonly isIngestBusy: () => Promise<boolean>;
+}
+
+/**
+ * Returns a function that waits for a place without a connection, and gives the place back when the work has ended. While
+ * ingest is busy, long work uses one process of the database only, because ingest needs the processors more.
+ */
+export function createRunInPlace({
+  queries,
+  files,
+  queue,
+  isIngestBusy,
+}: PlaceParts): Searching["runInPlace"] {
+  return async (request, work, run) => {
+    const place = await queue.enter(request.caller?.keyId ?? "", work);
+    try {
+      const isBusy = work.kind === "long" && (await isIngestBusy());
+      const reading = isBusy ? { ...queries, parallelWorkers: 0 } : queries;
+      return await run({ queries: reading, files: files.inPlace(place) }, work.signal);
+    } finally {
+      place.leave();
+    }
+  };
 }

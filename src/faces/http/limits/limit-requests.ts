@@ -4,7 +4,7 @@ import { createRateLimiter, type Taken } from "#lib/rate-limiter.ts";
 import { actorOf } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
-import { networkOf } from "./client-network.ts";
+import { networkOf } from "./origin.ts";
 
 const WINDOW_MS = 60_000;
 const MAX_KEYS = 10_000;

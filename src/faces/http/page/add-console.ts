@@ -1,8 +1,10 @@
+/** Serves the console, and the headers that protect its pages. */
+
+import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { dressPage } from "./page-headers.ts";
 
 const YEAR_SECONDS = 31_536_000;
 
@@ -69,3 +71,57 @@ function firstPart(url: string): string {
 function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? "").includes("text/html");
 }
+
+/** Placeholder that `vite.config.ts` writes instead of a nonce. */
+const NONCE_PLACE = "__CSP_NONCE__";
+
+/**
+ * Returns the content policy. Scripts come from this origin only, and no text becomes markup or a script. Styles that
+ * the page writes itself carry the nonce of this answer.
+ */
+function contentPolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "font-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types default",
+  ].join("; ");
+}
+
+/** Returns the page with a new nonce, and its headers. */
+function dressPage(html: string): {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+} {
+  const nonce = randomBytes(16).toString("base64url");
+  return {
+    body: html.replaceAll(NONCE_PLACE, nonce),
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": contentPolicy(nonce),
+      "cross-origin-opener-policy": "same-origin",
+      "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+      vary: "accept",
+    },
+  };
+}
+
+/** Headers of every answer. Only the console's page may load anything; nothing may be framed or sniffed. */
+export const SECURITY_HEADERS = {
+  "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+/** A header of answers that went through TLS: for a year the browser asks this host through TLS only. */
+export const TLS_HEADERS = { "strict-transport-security": "max-age=31536000" } as const;

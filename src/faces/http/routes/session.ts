@@ -9,15 +9,19 @@ import { ROLES } from "#model/kinds.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
 import { known } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { createFailedKeys, type FailedKeys } from "../keys/failed-keys.ts";
+import { createFailedKeys, type FailedKeys } from "../keys/authenticate.ts";
 import { refuseWaiting } from "../keys/guard.ts";
-import type { People } from "../keys/people.ts";
-import { isSameOrigin } from "../keys/same-origin.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
-import { readCookies, readSessionTokens, writeCookie } from "../keys/session-cookie.ts";
-import type { NewSession, Sessions } from "../keys/sessions.ts";
-import { networkOf } from "../limits/client-network.ts";
+import {
+  type NewSession,
+  type People,
+  readCookies,
+  readSessionTokens,
+  type Sessions,
+  writeCookie,
+} from "../keys/sessions.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
+import { isSameOrigin, networkOf } from "../limits/origin.ts";
 
 const tags = ["Service"];
 

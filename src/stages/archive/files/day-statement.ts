@@ -1,4 +1,6 @@
+/** The statement of an archive day: what its files must contain. */
 import { z } from "zod";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
 import { ARCHIVE_FORMAT, archiveFolder } from "#model/archive-layout.ts";
 import { ARCHIVE_KINDS } from "#model/kinds.ts";
 
@@ -134,4 +136,45 @@ export function addSums(sums: readonly Pick<Sums, "sum">[]): bigint {
 
 export function writeStatement({ format, ...statement }: DayStatement): string {
   return `${JSON.stringify({ format, ...statement }, null, 1)}\n`;
+}
+
+interface ComparedSums {
+  readonly hour: number;
+  readonly ruleId: string;
+  readonly events: number;
+  readonly sum?: bigint;
+}
+
+/** A rule's hour in which two counts of the same day differ; 0 where one of them has no events. */
+export interface DifferingSum {
+  readonly hour: number;
+  readonly ruleId: string;
+  readonly one: number;
+  readonly other: number;
+}
+
+/** Returns the rules' hours that differ. Sums are compared where both sides have them. */
+export function compareSums(one: readonly ComparedSums[], other: readonly ComparedSums[]): DifferingSum[] {
+  const keyOf = ({ hour, ruleId }: ComparedSums) => `${hour} ${ruleId}`;
+  const others = new Map(other.map((sums) => [keyOf(sums), sums]));
+  const differing: DifferingSum[] = [];
+  for (const sums of one) {
+    const { hour, ruleId, events, sum } = sums;
+    const found = others.get(keyOf(sums));
+    others.delete(keyOf(sums));
+    const isEqual =
+      found?.events === events && (sum === undefined || found.sum === undefined || sum === found.sum);
+    if (!isEqual) differing.push({ hour, ruleId, one: events, other: found?.events ?? 0 });
+  }
+  return [
+    ...differing,
+    ...Array.from(others.values(), ({ hour, ruleId, events }) => ({ hour, ruleId, one: 0, other: events })),
+  ];
+}
+
+/** Thrown when a written file is not what it should be. Nothing was published; the day stays as it was. */
+export class ArchiveMismatchError extends ServiceError {
+  override readonly name = "ArchiveMismatchError";
+  readonly code = "ARCHIVE_MISMATCH";
+  readonly disposition: Disposition = "give-up";
 }

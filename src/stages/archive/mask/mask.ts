@@ -1,6 +1,9 @@
+/** Masks addresses for callers who may not see them. */
 import { isObject } from "#lib/json.ts";
 import { readAddress, toPlainAddress } from "#model/ip-address.ts";
 import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.ts";
+import { replaceAddresses } from "#stages/privacy/replace-addresses.ts";
+import type { Mistakes, Search } from "../query/plan-search.ts";
 
 const MASKED_IPV6 = /^(?:(?:[0-9a-f]{1,4}:){1,3}|:):\*$/i;
 
@@ -44,4 +47,50 @@ export function maskRecord(log: string): string | null {
     Headers: [],
     TriggerMatch: null,
   });
+}
+
+/** Returns the text, such as a recommendation or a note, with every address in it masked. */
+export function maskText(text: string): string {
+  return replaceAddresses(text, maskAddress);
+}
+
+export function maskNullable(text: string | null | undefined): string | null {
+  return text === null || text === undefined ? null : maskText(text);
+}
+
+interface CountedValue {
+  readonly value: string;
+  readonly count: number;
+  readonly share: number;
+}
+
+/** Counted addresses, masked; networks that are the same now are counted together. */
+export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
+  const merged = new Map<string, CountedValue>();
+  for (const { value, count, share } of rows) {
+    const masked = maskAddress(value);
+    const seen = merged.get(masked) ?? { value: masked, count: 0, share: 0 };
+    merged.set(masked, { ...seen, count: seen.count + count, share: Math.min(seen.share + share, 1) });
+  }
+  return [...merged.values()];
+}
+
+/** Matches an address or the beginning of one, which could only find events of that address. */
+const ADDRESS_LIKE = /^(?=.*[.:])[0-9a-f.:]+$/i;
+
+/**
+ * Returns which parts of a search are forbidden for a key that sees addresses only masked, because the answer would
+ * reveal the hidden part: filters and groups by `ip`, and free text that is only a piece of an address. Returns null
+ * when nothing is forbidden.
+ */
+export function refuseHidden({ filters, groupBy, query }: Search): Mistakes | null {
+  const mistakes: Mistakes = {};
+  const rule = "this key sees addresses only masked";
+  for (const [index, { field }] of filters.entries()) {
+    if (field === "ip") mistakes[`filters[${index}].field`] = [`The value "ip" is not valid: ${rule}.`];
+  }
+  const at = groupBy.indexOf("ip");
+  if (at >= 0) mistakes[`groupBy[${at}]`] = [`The value "ip" is not valid: ${rule}.`];
+  if (ADDRESS_LIKE.test(query)) mistakes["query"] = [`An address is not valid here: ${rule}.`];
+  return Object.keys(mistakes).length > 0 ? mistakes : null;
 }

@@ -1,10 +1,34 @@
+/** Plans a search: its tests, how many there may be, and the spans of its days. */
+
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { isObject } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { Field, Filter } from "#model/fields.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
-import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
-import { toNetwork } from "./network.ts";
-import type { Search } from "./search.ts";
 import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
+
+/** A search or export body after the clamps of platform API spec 2.3. Times are epoch ms, the window is [from, to). */
+export interface Search {
+  readonly from: number;
+  readonly to: number;
+  /** Empty without free text. */
+  readonly query: string;
+  readonly filters: readonly Filter[];
+  /** Empty for flat rows; no dimension twice. */
+  readonly groupBy: readonly Field[];
+  /** The names by which the groups were asked for; the fields themselves in a request of the platform's form. */
+  readonly groupNames?: readonly string[];
+  /** 0 for no sparkline. */
+  readonly buckets: number;
+  readonly page: number;
+  readonly pageSize: number;
+}
+
+/** The mistakes by field, worded as in the platform's validation answers. */
+export type Mistakes = Record<string, string[]>;
 
 /** Columns that free text searches. A rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
@@ -106,4 +130,117 @@ function asKept(field: Field, text: string): string[] {
     ["url", "ua", "host", "path"].includes(field) ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS,
   );
   return field === "ip" ? [toPlainAddress(kept), kept] : [kept];
+}
+
+/** Maximum number of tests per event in one request, for any time range. */
+const MAX_TESTS = 5_000;
+/** Maximum number of tests times days of the time range. */
+const MAX_TEST_DAYS = 20_000;
+/** This many tests are allowed for any time range, because the estimate by events limits their cost. */
+const ALWAYS_ALLOWED = 200;
+/** Up to this many tests of a request are separate conditions in its statements, so that indexes can answer them. */
+const FEW_TESTS = 16;
+/** Equal texts are looked up in a hash table: this many cost about as much as one search within a text. */
+const EQUALS_PER_TEST = 50;
+
+interface CountedTest {
+  readonly field?: unknown;
+  readonly op?: unknown;
+  readonly value?: unknown;
+  readonly not?: unknown;
+}
+
+/** Returns how many tests the filters require per event. A duplicate value or filter counts once. */
+export function countTests(filters: readonly CountedTest[]): number {
+  const counted = new Set<string>();
+  let tests = 0;
+  for (const { field, op, value, not } of filters) {
+    const values = new Set<unknown>(Array.isArray(value) ? value : []);
+    const name = JSON.stringify([field, op, not, ...values]);
+    if (counted.has(name)) continue;
+    counted.add(name);
+    tests += op === "eq" || op === "in" ? Math.ceil(values.size / EQUALS_PER_TEST) : values.size;
+  }
+  return tests;
+}
+
+/** Returns the filters without duplicates, and each value of a filter once. */
+function withoutDuplicates(filters: readonly Filter[]): readonly Filter[] {
+  const distinct = filters.map((filter) => ({ ...filter, value: [...new Set(filter.value)] }));
+  return [...new Map(distinct.map((filter) => [JSON.stringify(filter), filter])).values()];
+}
+
+/**
+ * Returns what is wrong with a body that asks for too many tests; null for any other body. Checks the body as it was
+ * sent, before its values are processed: 50,000 values take a few milliseconds.
+ */
+export function refuseManyTests(body: unknown): Mistakes | null {
+  if (!isObject(body) || !Array.isArray(body["filters"])) return null;
+  const { from, to } = body;
+  const windowMs = typeof from === "number" && typeof to === "number" ? to - from : 0;
+  const days = Math.max(1, windowMs / DAY_MS);
+  const most = Math.max(ALWAYS_ALLOWED, Math.floor(Math.min(MAX_TESTS, MAX_TEST_DAYS / days)));
+  const tests = countTests(body["filters"].filter(isObject));
+  if (tests <= most) return null;
+  const rule = `${EQUALS_PER_TEST} values of eq or in count as one test, every value of another operator as one test`;
+  const detail = `The filters ask for ${tests} tests; at most ${most} are allowed for this time range (${rule}).`;
+  return { filters: [`${detail} Give fewer values or a shorter time range.`] };
+}
+
+/** The first bytes of `::ffff:0:0/96`. */
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/**
+ * Returns an IPv4 or IPv6 network, or an address as a network of its own, in the one form that Postgres reads as
+ * `cidr` (no bit set after the prefix). Returns null for every other text, including those that some programs read as
+ * octal (`010.0.0.0/8`) or fill up in the middle (`10.1/16`), because their author meant another network than the one
+ * that would be found.
+ */
+export function toNetwork(text: string): string | null {
+  const [address = ""] = text.split("/", 1);
+  if (isIP(address) === 0) return null;
+  if (ipaddr.isValidCIDR(text)) {
+    const [address, bits] = ipaddr.parseCIDR(text);
+    return writeNetwork(address.toByteArray(), bits);
+  }
+  if (!ipaddr.isValid(text)) return null;
+  const bytes = ipaddr.parse(text).toByteArray();
+  return writeNetwork(bytes, 8 * bytes.length);
+}
+
+/** An IPv4-mapped network is the IPv4 network, as its addresses are in the column `ip`. */
+function writeNetwork(given: readonly number[], givenBits: number): string {
+  const isMapped = givenBits >= 96 && given.slice(0, 12).every((byte, index) => byte === MAPPED[index]);
+  const [bytes, bits] = isMapped ? [given.slice(12), givenBits - 96] : [given, givenBits];
+  const masked = bytes.map((byte, index) => {
+    const kept = Math.min(Math.max(bits - 8 * index, 0), 8);
+    return byte & (0xff << (8 - kept));
+  });
+  // A byte array has no zone index (`fe80::1%eth0`), which Postgres would refuse.
+  return `${ipaddr.fromByteArray(masked.map((byte) => byte & 0xff)).toNormalizedString()}/${bits}`;
+}
+
+/** Records this close together are searched in one span. */
+const JOINED_MS = 60_000;
+
+/** A span within one UTC day, epoch ms, both ends included. */
+export interface DaySpan {
+  readonly day: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/**
+ * Returns the spans that contain these moments (epoch ms, any order): few if they lie together, narrow if they do
+ * not.
+ */
+export function planSpans(moments: readonly number[]): DaySpan[] {
+  const spans: { day: string; fromMs: number; toMs: number }[] = [];
+  for (const at of [...moments].sort((a, b) => a - b)) {
+    const last = spans.at(-1);
+    if (last !== undefined && at - last.toMs <= JOINED_MS && startOfDay(at) === startOfDay(last.fromMs))
+      last.toMs = at;
+    else spans.push({ day: toDay(at), fromMs: at, toMs: at });
+  }
+  return spans;
 }

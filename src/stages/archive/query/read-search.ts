@@ -1,5 +1,7 @@
+/** Reads a search as it was written, and says what is wrong with it. */
 import { isObject } from "#lib/json.ts";
 import { cleanText } from "#lib/text.ts";
+import { DAY_MS } from "#lib/units.ts";
 import {
   FIELD_NAMES,
   FIELDS,
@@ -9,9 +11,9 @@ import {
   toFieldName,
   toStoredValues,
 } from "#model/fields.ts";
+import { startOfDay } from "#model/horizon.ts";
 import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
-import { toNetwork } from "./network.ts";
-import type { Mistakes, Search } from "./search.ts";
+import { type Mistakes, type Search, toNetwork } from "./plan-search.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */
@@ -227,4 +229,59 @@ function createReader(mistakes: Mistakes) {
 
 function shownKey(key: string): string {
   return key.length > SHOWN_CHARS ? `${key.slice(0, SHOWN_CHARS).toWellFormed()}...` : key;
+}
+
+export const FILTER_RULE =
+  "field:op:value[,value] such as ip:cidr:203.0.113.0/24; write \\, for a comma in a value";
+
+/** A filter as a person wrote it. No part is checked. */
+export interface WrittenFilter {
+  readonly field: string;
+  readonly op: string;
+  readonly value: string[];
+}
+
+/** Splits `field:op:value[,value]` without checking the parts. The value may contain colons. Returns null without three parts. */
+export function parseFilter(text: string): WrittenFilter | null {
+  const match = /^([^:]*):([^:]*):(.*)$/s.exec(text);
+  if (match === null) return null;
+  const [, field = "", op = "", values = ""] = match;
+  const value = values.split(/(?<!\\),/).map((part) => part.replaceAll("\\,", ","));
+  return { field, op, value };
+}
+
+/** Returns the filter as a body of the form `native` has it, where `not` is a member. In a text it begins the operator. */
+export function toNativeFilter({ op, ...filter }: WrittenFilter): WrittenFilter & { readonly not?: true } {
+  return op.startsWith("not-") ? { ...filter, op: op.slice(4), not: true } : { ...filter, op };
+}
+
+/** Splits `The value 5 is not valid: to must be after from.` into its parts. */
+export function splitMistake(
+  field: string,
+  text: string,
+): { readonly field: string; readonly value?: string; readonly rule: string } {
+  const middle = ` is not valid: ${field} `;
+  const at = text.lastIndexOf(middle);
+  if (at < 0) return { field, rule: text };
+  return { field, value: text.slice("The value ".length, at), rule: text.slice(at + middle.length, -1) };
+}
+
+/** How far a window may reach into the future, because clocks differ. */
+const FUTURE_TOLERANCE_MS = 5 * 60_000;
+
+/**
+ * Returns what is wrong with a window, or null. The platform's rule for the last 72 hours applies to the whole
+ * retention: the end of the window must lie within it, its start may be older.
+ */
+export function checkWindow(
+  { to }: Pick<Search, "to">,
+  { nowMs, retentionDays }: { nowMs: number; retentionDays: number },
+): Mistakes | null {
+  const wrong = (rule: string) => ({
+    to: [`The value ${to} is not valid: to must ${rule} (now is ${nowMs}).`],
+  });
+  if (to > nowMs + FUTURE_TOLERANCE_MS) return wrong("not lie in the future");
+  if (to < startOfDay(nowMs) - retentionDays * DAY_MS)
+    return wrong(`be within the last ${retentionDays} days`);
+  return null;
 }

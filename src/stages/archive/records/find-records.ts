@@ -1,7 +1,12 @@
+/** Finds the records of events in their blocks. */
+
+import { LRUCache } from "lru-cache";
+import { isObject } from "#lib/json.ts";
+import { cleanText, MAX_DIMENSION_CHARS } from "#lib/text.ts";
 import { inLanes } from "#lib/waiting.ts";
+import { openRawBlock } from "#model/raw-block.ts";
 import { type EventKey, hashEventKey } from "#model/waf-event.ts";
-import { type DaySpan, planSpans } from "../plan-spans.ts";
-import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
+import { type DaySpan, planSpans } from "../query/plan-search.ts";
 
 /** Bytes per entry in `logIdHashes`. */
 const HASH_BYTES = 8;
@@ -17,7 +22,7 @@ interface Directory extends BlockState {
 }
 
 /** Reads stored blocks. A block that is requested by id may be missing, because it was merged into others. */
-export interface RecordStore {
+interface RecordStore {
   findBlocks(spans: readonly DaySpan[]): Promise<readonly Directory[]>;
   readBlocks(wanted: readonly Directory[]): Promise<ReadonlyMap<string, Buffer>>;
 }
@@ -84,4 +89,114 @@ function placeRecords(blocks: readonly Directory[], keys: readonly EventKey[]): 
     }
     return entries.length === 0 ? [] : [{ block, entries }];
   });
+}
+
+/** The parsed parts of a record. */
+interface ReadRecord {
+  /** True for a row of a search, which has no labels. */
+  readonly isRow: boolean;
+  /** Usually JSON text; null if there is none. */
+  readonly log: string | null;
+  readonly labels: Record<string, unknown> | null;
+}
+
+/**
+ * Reads an entry of the list (platform API spec 2.7), whose `log` is text, or a row of a search (2.4), whose `log` is
+ * an object. Rows are stored for days that had left the list when they were copied. Returns null for any other
+ * record.
+ */
+export function readRecord(record: Buffer): ReadRecord | null {
+  let entry: unknown;
+  try {
+    entry = JSON.parse(record.toString());
+  } catch {
+    return null;
+  }
+  if (!isObject(entry)) return null;
+  const { log, labels } = entry;
+  const text = isObject(log) ? JSON.stringify(log) : typeof log === "string" ? log : null;
+  return { isRow: isObject(entry["fields"]), log: text, labels: isObject(labels) ? labels : null };
+}
+
+/** Returns the method in an event's record; '' if there is no record, or if the record is a search's row, which has none. */
+export function readMethod(record: Buffer | undefined): string {
+  const method = record === undefined ? undefined : readRecord(record)?.labels?.["method"];
+  return typeof method === "string" ? cleanText(method, MAX_DIMENSION_CHARS) : "";
+}
+
+export type OpenedBlocks = ReturnType<typeof createOpenedBlocks>;
+
+/** A block and its version, because a record may be erased within its block. */
+interface BlockState {
+  readonly blockId: string;
+  readonly version: string;
+}
+
+interface OpenedBlock {
+  readonly version: string;
+  readonly entries: readonly Buffer[];
+}
+
+const DEFAULT_BYTES = 33_554_432;
+
+/**
+ * Returns a cache of opened blocks, limited in bytes, that keeps the most recently used ones: a reader of successive
+ * pages finds most of them again.
+ */
+export function createOpenedBlocks(maxBytes = DEFAULT_BYTES) {
+  // lru-cache treats a size of 0 as unlimited.
+  const maxSize = Math.max(1, maxBytes);
+  const opened = new LRUCache<string, OpenedBlock>({ maxSize, sizeCalculation: sizeOf });
+  return {
+    get({ blockId, version }: BlockState): readonly Buffer[] | undefined {
+      const found = opened.get(blockId);
+      if (found === undefined || found.version === version) return found?.entries;
+      opened.delete(blockId);
+      return undefined;
+    },
+    /** @throws {Error} zlib's, when the block is damaged. */
+    async open({ blockId, version }: BlockState, block: Buffer, entryCount?: number) {
+      const entries = await openRawBlock(block, entryCount);
+      opened.set(blockId, { version, entries });
+      return entries;
+    },
+  };
+}
+
+/** The entries are views, so the memory in use is that of their buffers. */
+function sizeOf({ entries }: OpenedBlock): number {
+  return Math.max(1, entries[0]?.buffer.byteLength ?? 0);
+}
+
+export type NewestRecords = ReturnType<typeof createNewestRecords>;
+
+/** A search row of a large record, and many of those of a minute of an attack. */
+const MAX_BYTES = 16_777_216;
+/** Memory of an entry in addition to its record. */
+const ENTRY_BYTES = 200;
+
+/**
+ * Returns the rows of the newest searches of this process, limited in bytes: the matched text of a request is in its row minutes
+ * before the list shows its record. A process that polls nothing has none, and reads stored records.
+ */
+export function createNewestRecords() {
+  const records = new LRUCache<string, Buffer>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ length }) => length + ENTRY_BYTES,
+  });
+  const keyOf = (zoneId: number, event: EventKey) => `${zoneId} ${hashEventKey(event)}`;
+  return {
+    /** Keeps the rows of events, as `rows` and byte for byte. A row that is no event is left out. */
+    keep(zoneId: number, rows: readonly unknown[], raws: readonly Buffer[]): void {
+      for (const [i, row] of rows.entries()) {
+        const { timestamp, logId } = (row ?? {}) as { timestamp?: unknown; logId?: unknown };
+        const raw = raws[i];
+        if (raw === undefined || typeof timestamp !== "number" || typeof logId !== "string") continue;
+        // A copy, because the row is a view of its page.
+        records.set(keyOf(zoneId, { occurredAt: timestamp, logId }), Buffer.from(raw));
+      }
+    },
+    /** Returns the row of an event; undefined if the row is not there. */
+    get: (zoneId: number, event: EventKey): Buffer | undefined => records.get(keyOf(zoneId, event)),
+  };
 }

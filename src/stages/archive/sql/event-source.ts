@@ -1,8 +1,7 @@
 import { isInEveryFile, toFileColumnSql } from "#model/archive-layout.ts";
 import { columnOf } from "#model/fields.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { duck, join, type Piece, raw } from "./piece.ts";
-import { toClauses, toTimeCondition } from "./to-condition.ts";
+import { duck, join, type Piece, raw, toClauses, toTimeCondition } from "./to-condition.ts";
 
 /** An events file of an archive day. */
 export interface EventsFile {

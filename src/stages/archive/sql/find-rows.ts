@@ -2,8 +2,7 @@ import { toFileColumnSql } from "#model/archive-layout.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventsFile, groupFiles, readFiles } from "./event-source.ts";
-import { bound, duck, join, type Piece, raw } from "./piece.ts";
-import { toClauses, toTimeCondition } from "./to-condition.ts";
+import { bound, duck, join, type Piece, raw, toClauses, toTimeCondition } from "./to-condition.ts";
 
 /** The rows of one file that a search finds. */
 export interface FileMatches {

@@ -1,8 +1,8 @@
+/** Groups and counts events. */
 import { columnOf } from "#model/fields.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { inCodeUnits } from "./code-unit-order.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
-import { duck, type Piece, raw } from "./piece.ts";
+import { duck, type Piece, raw } from "./to-condition.ts";
 
 /** The columns of a group's context. */
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
@@ -164,4 +164,14 @@ function toGroup(row: GroupRow, groupNames: readonly string[], buckets: number):
     context: { country, asn, blocked, challenged, logged, features, ruleIds },
     sparkline: buckets === 0 ? null : sparkline,
   };
+}
+
+/**
+ * Returns SQL that orders a text as JavaScript does, by UTF-16 code units. DuckDB compares bytes of UTF-8, which is the
+ * same order but for characters beyond the first 65,536: UTF-16 writes them with units between U+D7FF and U+E000. With
+ * U+D7FF in front they are at that place.
+ */
+function inCodeUnits(text: string): string {
+  return `case when strlen(${text}) = length(${text}) then ${text}
+    else regexp_replace(${text}, '([\\x{10000}-\\x{10FFFF}])', '\u{D7FF}\\1', 'g') end`;
 }

@@ -3,8 +3,7 @@ import type { Span } from "#model/horizon.ts";
 import { EXCLUSION_REACHES, type ExclusionReach } from "#model/kinds.ts";
 import { DIRTY_RULES } from "#model/verdict.ts";
 import { type EventSource, prepareSource, readFiles } from "./event-source.ts";
-import { bound, duck, join, type Piece, raw } from "./piece.ts";
-import { toTimeCondition } from "./to-condition.ts";
+import { bound, duck, join, type Piece, raw, toTimeCondition } from "./to-condition.ts";
 
 /** The columns that a replay reads of events in Postgres. */
 export const REPLAYED_COLUMNS = ["occurred_at", "log_id", "rule_id", "ip", "url", "action", "feature"];

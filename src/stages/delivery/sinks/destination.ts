@@ -1,8 +1,13 @@
+/** Destinations and the sinks that send to them. */
 import type { Filter } from "#model/fields.ts";
-import type { EventFormat, ForwardKind } from "#model/kinds.ts";
+import type { EventFormat, FORWARD_KINDS, ForwardKind } from "#model/kinds.ts";
 import { type Surroundings, toNetwork } from "../channel-definition.ts";
-import { findSink } from "./registry.ts";
-import type { Sink } from "./sink.ts";
+import { elastic } from "./elastic.ts";
+import { file } from "./file.ts";
+import { otlp } from "./otlp.ts";
+import type { AnySink, Sink } from "./sink.ts";
+import { splunk } from "./splunk.ts";
+import { webhook } from "./webhook.ts";
 
 /** Events that a destination gets, and their form. */
 interface DestinationFacts {
@@ -56,4 +61,16 @@ export function openDestinations(
     const { settings: _, ...facts } = config;
     return { ...facts, sink: openSink(config, surroundings) };
   });
+}
+
+type OfKinds<Kinds extends readonly string[]> = {
+  readonly [At in keyof Kinds]: { readonly kind: Kinds[At] };
+};
+
+/** The definition of every kind of sink, in the order of `FORWARD_KINDS`. */
+export const SINKS = [splunk, elastic, otlp, webhook, file] as const satisfies OfKinds<typeof FORWARD_KINDS>;
+
+/** Returns the definition of a kind of sink; undefined for an unknown kind. */
+export function findSink(kind: string): AnySink | undefined {
+  return (SINKS as readonly AnySink[]).find((sink) => sink.kind === kind);
 }

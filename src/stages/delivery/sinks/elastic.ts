@@ -2,14 +2,11 @@ import { z } from "zod";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
-import { DeliveryError } from "../delivery-error.ts";
+import { DeliveryError, readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
-import { readReply } from "../read-reply.ts";
-import { postBatch, unreadableAnswer } from "./post-batch.ts";
-import { type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
-import { defineSink } from "./sink-definition.ts";
-import type { PartAnswer } from "./split-batch.ts";
+import { type PartAnswer, postBatch, unreadableAnswer } from "./post-batch.ts";
+import { defineSink, type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
 
 /** Elastic advises some megabytes for one request; its limit is 100. */
 const MAX_BYTES = 5_000_000;

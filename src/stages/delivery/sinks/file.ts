@@ -6,8 +6,7 @@ import { z } from "zod";
 import { toError } from "#lib/errors.ts";
 import { isAlive } from "#lib/process.ts";
 import { DeliveryError } from "../delivery-error.ts";
-import { toSingleLine } from "./sink.ts";
-import { defineSink } from "./sink-definition.ts";
+import { defineSink, toSingleLine } from "./sink.ts";
 
 const FOLDER_RULE = "must be an absolute path";
 const MEGABYTE = 1_000_000;

@@ -1,13 +1,11 @@
 import { z } from "zod";
 import { createSecret } from "#lib/secret.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
+import { readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, type Reply } from "../post.ts";
-import { readReply } from "../read-reply.ts";
-import { postBatch } from "./post-batch.ts";
-import { type ForwardedEvent, toEventId } from "./sink.ts";
-import { defineSink } from "./sink-definition.ts";
-import type { PartAnswer } from "./split-batch.ts";
+import { type PartAnswer, postBatch } from "./post-batch.ts";
+import { defineSink, type ForwardedEvent, toEventId } from "./sink.ts";
 
 /** The limit of a collector's gRPC side, which often stands behind the HTTP side. */
 const MAX_BYTES = 4_000_000;

@@ -1,17 +1,18 @@
+/** Sends a batch of events, and splits it if the receiver refuses it. */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Secret } from "#lib/secret.ts";
+import { cutText, toLine } from "#lib/text.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { type PostRequest, post, type Reply } from "../post.ts";
 import type { BatchAnswer } from "./sink.ts";
-import { type PartAnswer, splitBatch } from "./split-batch.ts";
 
 const compress = promisify(gzip);
 /** Statuses by which a receiver may refuse a request because of its events. */
 const REFUSING = [400, 413, 422];
 
-export interface BatchRequest extends Omit<PostRequest, "body" | "accepts" | "method"> {
+interface BatchRequest extends Omit<PostRequest, "body" | "accepts" | "method"> {
   readonly maxBytes: number;
   /** Default: one after the other. */
   readonly toBody?: (texts: readonly string[]) => string;
@@ -62,4 +63,101 @@ function describeRefusal({ status, body }: Reply, secrets: readonly Secret[] = [
   const words = secrets.flatMap((secret) => secret.reveal().split(" ").slice(-1));
   const hide = (text: string, word: string) => (word.length < 4 ? text : text.replaceAll(word, "[secret]"));
   return `answered ${status}: ${words.reduce(hide, body ?? "")}`;
+}
+
+/**
+ * A receiver's answer to one request. `index` and positions count within the request. stored: all but the named events
+ * are acknowledged. refused: the receiver took nothing, or took an unknown part, because of at least one event; `index`
+ * is that event if the receiver names it. too-large: the request has too many bytes.
+ */
+export type PartAnswer =
+  | ({ readonly is: "stored" } & Partial<BatchAnswer>)
+  | { readonly is: "refused"; readonly reason: string; readonly index?: number | undefined }
+  | { readonly is: "too-large" };
+
+interface SplitOptions {
+  /** Bytes of each event as it is sent, uncompressed. */
+  readonly sizes: readonly number[];
+  readonly maxBytes: number;
+  /** Sends the events at these positions. `part` is equal for every attempt with the same events of one batch. */
+  readonly send: (positions: readonly number[], part: string) => Promise<PartAnswer>;
+}
+
+/** Enough to find about five refused events among 500. */
+const MOST_REQUESTS = 100;
+const REASON_CHARS = 300;
+
+/**
+ * Sends a batch in as few requests as the receiver's limits allow. A request that is refused because of an unknown event
+ * is halved until the event is found, so that the other events arrive. If a request fails after another one was
+ * acknowledged, the rest is postponed.
+ * @throws {DeliveryError} if nothing was acknowledged, also if every one of many requests was refused
+ */
+export async function splitBatch({ sizes, maxBytes, send }: SplitOptions): Promise<BatchAnswer> {
+  const { parts, refused } = cutBySize(sizes, maxBytes);
+  const postponed: number[] = [];
+  let waitMs: number | null = null;
+  let isAcknowledged = false;
+  const refuse = (index: number, reason: string) =>
+    refused.push({ index, reason: cutText(toLine(reason, REASON_CHARS), REASON_CHARS) });
+  for (let requests = 0; parts.length > 0; requests += 1) {
+    const part = parts[0] ?? [];
+    let answer: PartAnswer;
+    try {
+      if (requests >= MOST_REQUESTS) throw tooManyRefusals(refused.at(-1)?.reason);
+      answer = await send(part, `${part[0]}-${part.at(-1)}`);
+    } catch (thrown) {
+      if (!isAcknowledged || !(thrown instanceof DeliveryError)) throw thrown;
+      return { refused, postponed: [...postponed, ...parts.flat()], waitMs: thrown.waitMs ?? waitMs };
+    }
+    parts.shift();
+    if (answer.is === "stored") {
+      const { refused: named = [], postponed: later = [] } = answer;
+      isAcknowledged ||= named.length + later.length < part.length;
+      for (const { index, reason } of named) refuse(part[index] ?? 0, reason);
+      postponed.push(...later.map((index) => part[index] ?? 0));
+      waitMs = answer.waitMs ?? waitMs;
+    } else if (part.length === 1)
+      refuse(part[0] ?? 0, answer.is === "refused" ? answer.reason : tooLarge(sizes[part[0] ?? 0]));
+    else if (answer.is === "refused" && answer.index !== undefined && answer.index in part) {
+      const { index, reason } = answer;
+      refuse(part[index] ?? 0, reason);
+      parts.unshift(part.toSpliced(index, 1));
+    } else {
+      const middle = part.length >> 1;
+      parts.unshift(part.slice(0, middle), part.slice(middle));
+    }
+  }
+  return { refused, postponed, waitMs };
+}
+
+function cutBySize(sizes: readonly number[], maxBytes: number) {
+  const parts: (readonly number[])[] = [];
+  const refused: { index: number; reason: string }[] = [];
+  let open: number[] = [];
+  let bytes = 0;
+  for (const [index, size] of sizes.entries()) {
+    if (size > maxBytes) {
+      refused.push({ index, reason: `${tooLarge(size)}, at most ${maxBytes} are sent` });
+      continue;
+    }
+    if (bytes + size > maxBytes) {
+      parts.push(open);
+      open = [];
+      bytes = 0;
+    }
+    open.push(index);
+    bytes += size;
+  }
+  if (open.length > 0) parts.push(open);
+  return { parts, refused };
+}
+
+function tooLarge(bytes = 0): string {
+  return `the event is too large: ${bytes} bytes`;
+}
+
+function tooManyRefusals(reason = "without a reason"): DeliveryError {
+  const text = `the receiver refused most of ${MOST_REQUESTS} requests with one batch (${reason})`;
+  return new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
 }

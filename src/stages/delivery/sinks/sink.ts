@@ -1,3 +1,7 @@
+/** What a sink is. */
+import { z } from "zod";
+import type { SenderOptions } from "../channel-definition.ts";
+
 /** An event for a receiver. */
 export interface ForwardedEvent {
   readonly zoneId: number;
@@ -55,4 +59,27 @@ export function toEventId({ zoneId, logId }: Pick<ForwardedEvent, "zoneId" | "lo
 /** Returns JSON without line ends, which can only be between its tokens, because strings escape theirs. */
 export function toSingleLine(json: string): string {
   return json.replaceAll(/[\r\n]+/g, " ");
+}
+
+/** One kind of sink. Its fields are those of a channel's definition. */
+interface SinkDefinition<Kind extends string = string, Settings extends z.ZodRawShape = z.ZodRawShape> {
+  readonly kind: Kind;
+  readonly settings: Settings;
+  readonly example: z.input<z.ZodObject<Settings>>;
+  /**
+   * Opens the sink, which neither connects nor writes yet.
+   * @throws {UsageError} listing every mistake of its addresses and secrets
+   */
+  open(options: SenderOptions<Settings>): Sink;
+}
+
+/** Any kind of sink. The caller has parsed the settings before opening the sink. */
+export interface AnySink extends Omit<SinkDefinition, "open"> {
+  open(options: { readonly name: string }): Sink;
+}
+
+export function defineSink<Kind extends string, Settings extends z.ZodRawShape>(
+  definition: SinkDefinition<Kind, Settings>,
+): SinkDefinition<Kind, Settings> {
+  return definition;
 }

@@ -4,14 +4,11 @@ import { z } from "zod";
 import { createSecret } from "#lib/secret.ts";
 import { toLine } from "#lib/text.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
-import { DeliveryError } from "../delivery-error.ts";
+import { DeliveryError, readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
-import { readReply } from "../read-reply.ts";
-import { postBatch } from "./post-batch.ts";
-import { type ForwardedEvent, toEventId } from "./sink.ts";
-import { defineSink } from "./sink-definition.ts";
-import type { PartAnswer } from "./split-batch.ts";
+import { type PartAnswer, postBatch } from "./post-batch.ts";
+import { defineSink, type ForwardedEvent, toEventId } from "./sink.ts";
 
 /** Splunk Cloud's limit for one request. */
 const MAX_BYTES = 1_000_000;

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { networkSettings, secretText } from "../channel-definition.ts";
-import { findSecretMistake, signWebhook } from "../channels/webhook/webhook-signature.ts";
+import { findSecretMistake, signWebhook } from "../channels/webhook/webhook.ts";
 import { openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS } from "../post.ts";
 import { postBatch } from "./post-batch.ts";
-import { toSingleLine } from "./sink.ts";
-import { defineSink } from "./sink-definition.ts";
+import { defineSink, toSingleLine } from "./sink.ts";
 
 /** Below the limits that proxies and frameworks usually have. */
 const MAX_BYTES = 1_000_000;

@@ -2,10 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
 import {
   DISCORD_LIMITS,
+  toDiscord,
+  toDiscordCode,
   toDiscordMessage,
   toDiscordNote,
+  toDiscordQuote,
 } from "#stages/delivery/channels/discord/discord-message.ts";
-import { toDiscord, toDiscordCode, toDiscordQuote } from "#stages/delivery/channels/discord/discord-text.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { pagerduty } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
-import { PAGERDUTY_LIMITS, toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
+import {
+  PAGERDUTY_LIMITS,
+  pagerduty,
+  toPagerDutyEvent,
+} from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";

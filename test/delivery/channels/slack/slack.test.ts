@@ -1,8 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
-import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "#stages/delivery/channels/slack/slack-text.ts";
+import {
+  SLACK_LIMITS,
+  toMrkdwn,
+  toMrkdwnCode,
+  toMrkdwnQuote,
+  toSlackMessage,
+} from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import {

@@ -11,28 +11,31 @@ import { maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
 import { exportParquet } from "#operations/search/export-parquet.ts";
-import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
-import type { SearchRequest } from "#operations/search/plan-body.ts";
-import { priceSearch } from "#operations/search/searching.ts";
-import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN, type SearchRequest } from "#operations/search/searching.ts";
 import {
   EXPORT_HEADER,
   EXPORT_NAMES,
+  finishOcsfLine,
   mapExportLines,
   mapLines,
+  PARQUET_TYPE,
+  preferredForm,
+  toCsvLine,
   toNdjsonLine,
 } from "#stages/archive/csv/export-lines.ts";
-import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
 import { asksMethod } from "#stages/archive/query/plan-search.ts";
 import type { ExportForm } from "#stages/archive/sql/export-events.ts";
-import { clientGone } from "./client-gone.ts";
-import { sendJson } from "./platform-answer.ts";
-import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest } from "./read-search-request.ts";
-import { unknownZoneBlock } from "./read-zone.ts";
+import { clientGone } from "../../operations.ts";
+import {
+  PLATFORM_TAGS,
+  type PlatformDeps,
+  searchRefusals,
+  sendJson,
+  unknownZoneBlock,
+  ZONE_PARAM,
+} from "./platform.ts";
+import { readSearchRequest } from "./search-event-logs.ts";
 
 /** Time limit of an export. A client that reads nothing is disconnected much earlier. */
 export const LONGEST_EXPORT_MS = 3_600_000;

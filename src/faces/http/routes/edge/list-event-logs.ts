@@ -4,14 +4,24 @@ import { EventLogListResponse } from "#adapters/edge/contract/event-logs.ts";
 import { parseLogDay } from "#adapters/edge/list-event-logs.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
-import { listDay } from "#operations/search/list-day.ts";
-import { readRecords } from "#operations/search/read-records.ts";
-import { toListEntry } from "#stages/archive/records/to-list-entry.ts";
-import { clientGone } from "./client-gone.ts";
-import { failureBlock, sendBareProblem, sendJson, shown } from "./platform-answer.ts";
-import type { PlatformDeps } from "./platform-deps.ts";
-import { forAll, PLATFORM_TAGS, PROBLEM, ZONE_PARAM } from "./platform-schemas.ts";
-import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
+import { listDay, readRecords } from "#operations/search/read-records.ts";
+import { toListEntry } from "#stages/archive/records/to-row.ts";
+import { clientGone } from "../../operations.ts";
+import {
+  failureBlock,
+  forAll,
+  isServedZone,
+  PLATFORM_TAGS,
+  type PlatformDeps,
+  PROBLEM,
+  readParam,
+  readZoneId,
+  sendBareProblem,
+  sendJson,
+  shown,
+  unknownZoneBlock,
+  ZONE_PARAM,
+} from "./platform.ts";
 
 const PAGE_SIZE = 1_000;
 const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };

@@ -1,21 +1,32 @@
+/** The platform's route of the search. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "#adapters/edge/contract/event-logs.ts";
 import type { SearchSource } from "#model/kinds.ts";
-import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
-import type { SearchRequest } from "#operations/search/plan-body.ts";
+import { searchGroups, searchRows } from "#operations/search/find-by-method.ts";
 import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
-import type { SearchDeps } from "#operations/search/search-deps.ts";
-import { searchGroups } from "#operations/search/search-groups.ts";
-import { searchRows } from "#operations/search/search-rows.ts";
-import { priceSearch } from "#operations/search/searching.ts";
-import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
-import { clientGone } from "./client-gone.ts";
-import { sendJson } from "./platform-answer.ts";
-import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest } from "./read-search-request.ts";
-import { unknownZoneBlock } from "./read-zone.ts";
+import {
+  planBody,
+  priceSearch,
+  SEARCH_LIMITS,
+  SEARCH_SPAN,
+  type SearchDeps,
+  type SearchRequest,
+} from "#operations/search/searching.ts";
+import { toSearchRow } from "#stages/archive/records/to-row.ts";
+import { clientGone } from "../../operations.ts";
+import { readJsonBody } from "../read-body.ts";
+import {
+  isServedZone,
+  PLATFORM_TAGS,
+  type PlatformDeps,
+  readZoneId,
+  searchRefusals,
+  sendJson,
+  sendMistakes,
+  unknownZoneBlock,
+  ZONE_PARAM,
+} from "./platform.ts";
 
 const schema = {
   tags: PLATFORM_TAGS,
@@ -91,4 +102,26 @@ async function answerGroups(
     sparkline === null ? group : { ...group, sparkline },
   );
   return { rows: null, groups: JSON.stringify(groups), total: found.total, source: found.source };
+}
+
+/** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
+export async function readSearchRequest(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  kind: "search" | "export",
+): Promise<SearchRequest | "unknown zone" | null> {
+  const body = readJsonBody(request, reply);
+  if (body === null) return null;
+  const zoneId = readZoneId(request, reply);
+  if (zoneId === null) return null;
+  const { clock, service } = deps;
+  const isMasked = request.caller?.masked ?? true;
+  const asked = { nowMs: clock(), retentionDays: service.retention.eventDays, isMasked };
+  const read = planBody(body.value, asked, { kind, form: "platform" });
+  if ("mistakes" in read) {
+    sendMistakes(reply, read.mistakes);
+    return null;
+  }
+  return (await isServedZone(deps, request, zoneId)) ? { zoneId, ...read } : "unknown zone";
 }

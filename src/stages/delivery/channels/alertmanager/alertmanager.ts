@@ -1,9 +1,14 @@
 import { z } from "zod";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
 import {
   MAX_BODY_BYTES,

@@ -1,12 +1,17 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
+import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
 import { needsNotification } from "../../message/needs-notification.ts";
-import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../../post.ts";
-import { readReply } from "../../read-reply.ts";
 import {
   DISCORD_FILE,
   DISCORD_LIMITS,

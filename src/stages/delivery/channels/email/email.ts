@@ -1,17 +1,20 @@
+/** The channel of email. */
 import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
 import { z } from "zod";
-import { UsageError } from "#lib/errors.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import { adviseTls } from "#lib/http.ts";
 import { startDeadline } from "#lib/waiting.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
-import { ALLOWED_BY } from "../../endpoint.ts";
-import { createGuardedConnector } from "../../guarded-dispatcher.ts";
-import type { Notifier } from "../../notifier.ts";
+import { ALLOWED_BY, createGuardedConnector, refuseHost } from "../../endpoint.ts";
 import { POST_TIMEOUT_MS } from "../../post.ts";
-import { refuseHost } from "../../refuse-address.ts";
 import { MEMBER_ROWS, toEmailMessage } from "./email-message.ts";
-import { readSettled, settleRecipients, toRefusals } from "./settle-recipients.ts";
-import { toSmtpFailure } from "./smtp-failure.ts";
 
 const settings = {
   host: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, "must be a host name or an address"),
@@ -134,3 +137,69 @@ export const email = defineChannel({
   render: (message) => [toEmailMessage(message, "longwatch.example")],
   createSender,
 });
+
+const addresses = z.array(z.string());
+type Outcome = Pick<SMTPTransport.SentMessageInfo, "accepted" | "rejectedErrors">;
+
+/** Returns the recipients that an earlier attempt settled: they have the mail, or the server refused them for good. */
+function readSettled(progress: string | null | undefined): readonly string[] {
+  try {
+    return addresses.parse(JSON.parse(progress ?? "[]"));
+  } catch {
+    return [];
+  }
+}
+
+/** Returns the outcome of a mail that the server refused for every recipient. Throws any other error again. */
+function toRefusals(thrown: unknown): Outcome {
+  const { rejected, rejectedErrors } = thrown as { rejected?: unknown } & Partial<Outcome>;
+  if (rejected === undefined || rejectedErrors === undefined) throw thrown;
+  return { accepted: [], rejectedErrors };
+}
+
+/**
+ * Throws if the server deferred a recipient, after it gave the settled recipients to `onProgress`, so that the next
+ * attempt goes to the deferred ones only. A recipient that the server refused for good is skipped, because the others
+ * have the mail.
+ */
+function settleRecipients(
+  to: readonly string[],
+  { accepted, rejectedErrors = [] }: Outcome,
+  { host, onProgress }: { readonly host: string; readonly onProgress?: (progress: string) => void },
+): void {
+  const deferrals = rejectedErrors.filter(
+    ({ responseCode = 0 }) => responseCode >= 400 && responseCode < 500,
+  );
+  const deferred = new Set(deferrals.map(({ recipient = "" }) => recipient.toLowerCase()));
+  if (deferred.size === 0) return;
+  const settled = to.filter((address) => !deferred.has(address.toLowerCase()));
+  if (accepted.length > 0) onProgress?.(JSON.stringify(settled));
+  const text = `${host} deferred ${deferred.size} of ${to.length} recipients`;
+  throw new DeliveryError({ code: "RECIPIENT_DEFERRED", disposition: "retry", text });
+}
+
+const UNTRUSTED = /self-signed certificate|issuer certificate|verify the first certificate/;
+
+/**
+ * Returns the error of a failed SMTP exchange: a 4xx may succeed later, a 5xx never will. Only the code of the server's
+ * reply is repeated, because its text may contain our message.
+ */
+function toSmtpFailure(thrown: unknown, host: string): DeliveryError {
+  if (thrown instanceof DeliveryError) return thrown;
+  const error: Error & { responseCode?: unknown; code?: unknown } = toError(thrown);
+  const { responseCode, code } = error;
+  if (typeof responseCode === "number" && responseCode >= 400) {
+    const text = `${host} answered ${responseCode}`;
+    return responseCode < 500
+      ? new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text })
+      : new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
+  }
+  const shown = typeof code === "string" ? code.slice(0, 60) : "UNKNOWN";
+  // The mail library replaces Node's code by its own, and keeps the text.
+  const cause = UNTRUSTED.test(error.message)
+    ? Object.assign(new Error(), { code: "SELF_SIGNED_CERT_IN_CHAIN" })
+    : error;
+  const advice = adviseTls(cause, "the receiver");
+  const text = `no answer from ${host} (${shown})${advice === null ? "" : `: ${advice}`}`;
+  return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
+}

@@ -1,12 +1,16 @@
 import { z } from "zod";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
+import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import type { Notifier } from "../../notifier.ts";
-import { POST_TIMEOUT_MS, post } from "../../post.ts";
-import { readReply } from "../../read-reply.ts";
-import { sendParts } from "../../send-parts.ts";
+import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
 import {
   MEMBER_ROWS,
   OPSGENIE_LIMITS,

@@ -1,17 +1,63 @@
+/** An alert as blocks of Slack. */
+
+import { joinWithin, toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { OutlineRow } from "../../message/describe-verdict.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
-import {
-  header,
-  mrkdwn,
-  packSections,
-  SLACK_LIMITS,
-  type SlackBlock,
-  type SlackMessage,
-  section,
-} from "./slack-block.ts";
-import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "./slack-text.ts";
+
+/**
+ * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference).
+ * Messages over about 13,000 characters in all blocks are reported to fail. The budgets below add up to less, for every
+ * message.
+ */
+export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks: 50, total: 13_000 } as const;
+
+interface MrkdwnText {
+  readonly type: "mrkdwn";
+  readonly text: string;
+  /** Prevents Slack from finding links and names on its own. */
+  readonly verbatim: true;
+}
+
+type SlackBlock =
+  | { readonly type: "header"; readonly text: { type: "plain_text"; text: string; emoji: false } }
+  | { readonly type: "section"; readonly text: MrkdwnText }
+  | { readonly type: "section"; readonly fields: readonly MrkdwnText[] }
+  | { readonly type: "context"; readonly elements: readonly MrkdwnText[] };
+
+export interface SlackMessage {
+  /** Shown in notifications and by clients without blocks. */
+  readonly text: string;
+  readonly blocks: readonly SlackBlock[];
+}
+
+function mrkdwn(text: string): MrkdwnText {
+  return { type: "mrkdwn", text, verbatim: true };
+}
+
+function section(text: string): SlackBlock {
+  return { type: "section", text: mrkdwn(text) };
+}
+
+function header(text: string): SlackBlock {
+  return {
+    type: "header",
+    text: { type: "plain_text", text: toSlackPlain(text, SLACK_LIMITS.header), emoji: false },
+  };
+}
+
+/** Joins whole pieces into as few sections as possible. No section exceeds its limit. */
+function packSections(pieces: readonly string[], separator: string): SlackBlock[] {
+  const texts: string[] = [];
+  for (const piece of pieces) {
+    const last = texts.at(-1);
+    const isFull = last === undefined || last.length + separator.length + piece.length > SLACK_LIMITS.section;
+    if (isFull) texts.push(piece);
+    else texts[texts.length - 1] = `${last}${separator}${piece}`;
+  }
+  return texts.map(section);
+}
 
 const VALUE_CHARS = 120;
 const VERDICT_CHARS = 200;
@@ -155,4 +201,46 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
 /** Returns all that is known of an alert as one message, for a channel that updates it in place. */
 export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
   return render(message, outline(message, "whole", "in the thread"));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+/** Formatting characters of mrkdwn, replaced by characters that look alike and have no meaning. */
+const LOOKALIKES: Readonly<Record<string, string>> = { "*": "∗", _: "ˍ", "~": "∼", "`": "ˋ" };
+const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "＆", "<": "‹", ">": "›" };
+/** Prevents Slack from interpreting `@channel`, `#general` and `:smile:`. */
+const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
+
+/** Escapes hostile text for a plain_text object, which formats nothing but may decode entities. No entity is left. */
+function toSlackPlain(text: string, maxChars: number): string {
+  const pieces = Array.from(toLine(text, maxChars), (character) => PLAIN_LOOKALIKES[character] ?? character);
+  return joinWithin(pieces, maxChars);
+}
+
+function escapeProse(line: string): string[] {
+  const unmentioned = line.replace(MENTIONS, (mark) => `${mark}\u2060`);
+  return Array.from(unmentioned, (character) => ENTITIES[character] ?? LOOKALIKES[character] ?? character);
+}
+
+/**
+ * Escapes hostile prose for a mrkdwn text: one line that cannot format, link or mention, of at most `maxChars` code
+ * points.
+ */
+export function toMrkdwn(text: string, maxChars: number): string {
+  return joinWithin(escapeProse(toLine(text, maxChars)), maxChars);
+}
+
+/** Escapes hostile text and quotes it line by line. */
+export function toMrkdwnQuote(text: string, limits: { maxLines: number; maxChars: number }): string {
+  const lines = toLines(text, limits);
+  const pieces = lines.flatMap((line, index) => [...(index === 0 ? [] : ["\n"]), "> ", ...escapeProse(line)]);
+  return joinWithin(pieces, limits.maxChars);
+}
+
+/** Escapes a hostile value for a code span. Only the backtick, which would end the span, is replaced. */
+export function toMrkdwnCode(text: string, maxChars: number): string {
+  const line = toLine(text, maxChars);
+  const pieces = Array.from(line === "" ? "-" : line, (character) => {
+    return character === "`" ? "ˋ" : (ENTITIES[character] ?? character);
+  });
+  return `\`${joinWithin(pieces, maxChars - 2)}\``;
 }

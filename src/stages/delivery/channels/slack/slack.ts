@@ -1,11 +1,14 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
 import { openEndpoint } from "../../endpoint.ts";
-import type { Notifier } from "../../notifier.ts";
-import { POST_TIMEOUT_MS, post } from "../../post.ts";
-import { sendParts } from "../../send-parts.ts";
-import { SLACK_LIMITS } from "./slack-block.ts";
-import { MEMBER_ROWS, toSlackMessage, toSlackParts } from "./slack-blocks.ts";
+import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import { MEMBER_ROWS, SLACK_LIMITS, toSlackMessage, toSlackParts } from "./slack-blocks.ts";
 
 const settings = {
   /** The URL of an incoming webhook. Anyone with the URL can post. */

@@ -1,9 +1,13 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
 import { openEndpoint } from "../../endpoint.ts";
-import type { Notifier } from "../../notifier.ts";
-import { POST_TIMEOUT_MS, post } from "../../post.ts";
-import { sendParts } from "../../send-parts.ts";
+import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
 import { MEMBER_ROWS, TEAMS_MAX_BYTES, toTeamsMessage, toTeamsParts } from "./teams-card.ts";
 
 const settings = {

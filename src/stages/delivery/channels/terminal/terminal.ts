@@ -1,6 +1,5 @@
-import { defineChannel } from "../../channel-definition.ts";
+import { defineChannel, type Notifier } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
-import type { Notifier } from "../../notifier.ts";
 import { MEMBER_ROWS, renderTerminal } from "./render-terminal.ts";
 import { paintColour, paintPlain } from "./terminal-style.ts";
 

@@ -1,0 +1,76 @@
+/** Refuses names that are unknown, and says which are known. */
+import { findKnownZones, listNamableZones, listUsedChannels } from "#db/privacy/known-subjects.ts";
+import { closestName } from "#lib/text.ts";
+import { maySeeZone } from "./caller.ts";
+import type { Asked } from "./operation.ts";
+import { Refusal } from "./refusal.ts";
+
+type Asking = Pick<Asked, "db" | "caller" | "service">;
+
+/**
+ * Refuses a zone without data. Without this check, a misspelt zone would look like a zone without problems. A zone that is
+ * no longer watched keeps its history.
+ * @throws {Refusal} 422 naming the zones that the caller may see
+ */
+export async function requireZone(asking: Asking, zone: number): Promise<void> {
+  await requireZones(asking, [zone], "zone");
+}
+
+/** The same for several zones, which are in the member `field` of the input. */
+export async function requireZones(
+  { db, caller, service: { zoneIds: configured } }: Asking,
+  zones: readonly number[],
+  field: string,
+): Promise<void> {
+  const stored = new Set([...configured, ...(await findKnownZones(db, zones))]);
+  const unknown = zones.filter((zone) => !stored.has(zone));
+  if (unknown.length === 0) return;
+  const all = new Set([...configured, ...(await listNamableZones(db))]);
+  const known = [...all].filter((id) => maySeeZone(caller, id)).sort((one, other) => one - other);
+  const rule = `must be a shield zone that is configured or has stored data (${nameKnown(known)})`;
+  const mistakes = unknown.map((zone) => ({ field, value: JSON.stringify(String(zone)), rule }));
+  throw new Refusal(422, { slug: "unknown-zone", mistakes });
+}
+
+/**
+ * Refuses a channel that is neither configured nor was used before.
+ * @throws {Refusal} 422 naming the channels, and the one that is probably meant
+ */
+export async function requireChannel(
+  { db, service }: Pick<Asked, "db" | "service">,
+  channel: string,
+  field = "channel",
+): Promise<void> {
+  const configured = service.alerting().channels.map(({ name }) => name);
+  if (configured.includes(channel)) return;
+  const known = [...configured, ...(await listUsedChannels(db))];
+  if (!known.includes(channel)) refuseUnknown(channel, known, { what: "channel", field });
+}
+
+/**
+ * Refuses a name, which is none of those that are configured or were used before.
+ * @throws {Refusal} 422 naming them, and the one that is probably meant
+ */
+export function refuseUnknown(
+  name: string,
+  names: readonly string[],
+  { what, field }: { readonly what: string; readonly field: string },
+): never {
+  const known = [...new Set(names)].sort();
+  const meant = closestName(name, known);
+  const hint = meant === null ? "" : `: did you mean ${meant}?`;
+  const rule = `must be a ${what} that is configured or was used before (${nameKnown(known)})${hint}`;
+  throw new Refusal(422, {
+    slug: `unknown-${what}`,
+    mistakes: [{ field, value: JSON.stringify(name), rule }],
+  });
+}
+
+const MOST_NAMED = 20;
+
+/** Returns the first known things in one text for a mistake: what could have been meant. */
+export function nameKnown(known: readonly (string | number)[]): string {
+  if (known.length === 0) return "there is none";
+  const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : "";
+  return `${known.slice(0, MOST_NAMED).join(", ")}${more}`;
+}
