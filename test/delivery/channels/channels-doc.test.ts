@@ -12,8 +12,8 @@ test("docs/channels.md shows what the channels send now (vitest -u rewrites it)"
   await expect(fillDocument(text)).toMatchFileSnapshot(FILE);
 });
 
-test("every kind has its section, and three kinds show what they send", () => {
-  const shown = ["terminal first", "terminal advice", "terminal resolved", "webhook first", "slack first"];
+test("every kind has its section, and two kinds show what they send", () => {
+  const shown = ["terminal first", "terminal advice", "terminal resolved", "webhook first"];
   expect(shownIn(text)).toEqual(shown);
   for (const kind of KINDS) {
     expect(text).toContain(`\n## ${kind}\n`);

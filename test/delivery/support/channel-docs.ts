@@ -2,7 +2,6 @@ import { channelFields, type EntryField } from "#config/file/entry-fields.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import { type SlackMessage, toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
@@ -34,16 +33,6 @@ const STORY: Readonly<Record<string, AlertMessage>> = {
 };
 
 const json = (value: unknown) => JSON.stringify(value, null, 2);
-
-function readSlack({ blocks }: SlackMessage): string {
-  return blocks
-    .map((block) => {
-      if ("elements" in block) return block.elements.map(({ text }) => text).join("\n");
-      if ("fields" in block) return block.fields.map(({ text }) => text).join("\n");
-      return block.text.text;
-    })
-    .join("\n\n");
-}
 
 function readWebhook(message: AlertMessage): string {
   const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
@@ -78,11 +67,10 @@ function readWebhook(message: AlertMessage): string {
   return json({ ...envelope, data: { ...fields, "...": "" } });
 }
 
-/** The kinds that the page shows: a text, a signed object and a chat. The golden files have the others. */
+/** The kinds that the page shows: a text and a signed object. The golden files have the others. */
 const READERS: ReadonlyMap<string, (message: AlertMessage) => string> = new Map([
   ["terminal", (message) => renderTerminal(message, { columns: 80, paint: paintPlain }).trimEnd()],
   ["webhook", readWebhook],
-  ["slack", (message) => readSlack(toSlackMessage(message))],
 ]);
 
 /** Returns the readable text of a transition, fenced and without the markup around it. */

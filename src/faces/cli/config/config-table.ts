@@ -20,12 +20,12 @@ schedule:
 \`\`\`
 
 \`config check\` names every wrong expression and shows the next runs of the others. An expression with a longer pause than the table
-allows is refused. \`jobs list\` shows the last and the next run of each tick, and why a run did nothing. Ticks with the emulated
+allows is refused, with the reason. \`jobs list\` shows the last and the next run of each tick, and why a run did nothing. Ticks with the emulated
 platform are more frequent.
 
 Zones are polled every ten seconds if all polls then take at most half of the request budget (\`EDGE_REQUESTS_PER_SECOND\`): up to 50
-zones within ten requests a second. With more zones the pause is longer: 20 seconds with 100 zones, 30 with 150. From there on, zones
-take turns if all of them cannot be polled within six tenths of the budget. An expression in the file wins.
+zones within ten requests a second. With more zones the pause is longer: 20 seconds with 100 zones, 30 with 150. An expression in the file
+wins.
 `;
 const BEGIN = "<!-- config -->";
 const END = "<!-- /config -->";
@@ -39,11 +39,11 @@ export function configTable(): string {
     fallback === null ? "" : code(fallback),
   ]);
   const ticks = TICK_NAMES.map((name) => {
-    const { expression, slowest, longestMs, because }: Tick = TICKS[name];
+    const { expression, slowest, longestMs }: Tick = TICKS[name];
     const fallback = slowest === undefined ? code(expression) : `${code(expression)} to ${code(slowest)}`;
-    return [code(name), fallback, formatDuration(longestMs), because];
+    return [code(name), fallback, formatDuration(longestMs)];
   });
-  return `${table(["Variable", "Meaning", "Must be", "Default"], rows)}\n${SCHEDULE}\n${table(["Job", "Default", "Longest pause", "Because"], ticks)}`;
+  return `${table(["Variable", "Meaning", "Must be", "Default"], rows)}\n${SCHEDULE}\n${table(["Job", "Default", "Longest pause"], ticks)}`;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
