@@ -1,4 +1,4 @@
-import { asc, eq, sql } from "drizzle-orm";
+import { asc, eq, lte, sql } from "drizzle-orm";
 import type { KnownSource } from "#model/known-source.ts";
 import type { Queryable } from "../client.ts";
 import { knownSources } from "../schema/known-sources.ts";
@@ -19,6 +19,22 @@ export function toKnownSource({ kind, pattern, zoneId, reason, expiresAt }: Know
 /** Lets no other transaction add a known source before this one ends, so that a number of them can be kept. */
 export async function lockKnownSources(tx: Queryable): Promise<void> {
   await tx.execute(sql`lock table ${knownSources} in share row exclusive mode`);
+}
+
+/**
+ * Deletes the same source of the same zone, and every source that has ended, because neither counts for the limits. Returns
+ * the ids of the same source.
+ */
+export async function deleteReplaced(
+  tx: Queryable,
+  { kind, pattern, zoneId }: NewKnownSource,
+  now: Date,
+): Promise<number[]> {
+  const { id, expiresAt, ...known } = knownSources;
+  await tx.delete(knownSources).where(lte(expiresAt, now));
+  const isSame = sql`(${known.kind}, ${known.pattern}) = (${kind}, ${pattern})
+    and ${known.zoneId} is not distinct from ${zoneId ?? null}::integer`;
+  return (await tx.delete(knownSources).where(isSame).returning({ id })).map((one) => one.id);
 }
 
 export async function insertKnownSource(tx: Queryable, known: NewKnownSource): Promise<KnownSourceRow> {

@@ -27,6 +27,7 @@ import { readWeek } from "#operations/digest/digest.ts";
 import { reportExcessRights } from "#operations/doctor/report-excess-rights.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
 import { openAdminKey } from "#operations/keys/open-admin-key.ts";
+import { findTooManyInAll } from "#operations/sources/known-sources.ts";
 import { planPeriods } from "#stages/coverage/plan-search.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
 import { openHeartbeat } from "#stages/delivery/post.ts";
@@ -273,15 +274,19 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   await auditConfig(database, config, alerting.current());
   const inUse = alerting;
   const servesHttp = config.roles.includes("http");
-  // A process without HTTP may lack `sign_in`.
-  const grantAll = async () => {
+  const applyToStored = async () => {
+    // A process without HTTP may lack `sign_in`.
     if (servesHttp) await grantSessions(database, () => inUse.current().signIn);
+    const tooMany = await findTooManyInAll(database.db, inUse.knownSources(), { nowMs: clock() });
+    if (tooMany !== null) log.warn(tooMany, "too many known sources found");
   };
-  await grantAll();
+  await applyToStored();
   const reload = () => {
     inUse.reload();
     rereadKey();
-    grantAll().catch((thrown) => log.warn({ err: toError(thrown) }, "rights of people not granted again"));
+    applyToStored().catch((thrown) =>
+      log.warn({ err: toError(thrown) }, "configuration file not applied to what is stored"),
+    );
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );

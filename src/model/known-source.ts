@@ -25,31 +25,42 @@ export interface KnownSources {
 }
 
 /** At most this many patterns hold in one zone, and at most so many in all. */
-const MAX_IN_ZONE = 500;
-const MAX_IN_ALL = 2_000;
+export const MAX_IN_ZONE = 500;
+export const MAX_IN_ALL = 2_000;
 
 /**
  * Returns the rule that a list of known sources breaks by its length, with the length; null if there is none. Without a
- * zone, the zone with the most is looked at.
+ * zone, every zone is looked at. Those that have ended do not count, and a pattern counts once for the same zones.
  */
 export function findTooManyKnown(
-  list: readonly Pick<KnownSource, "zoneIds">[],
-  zone?: number,
+  list: readonly KnownSource[],
+  { nowMs, zone }: { readonly nowMs: number; readonly zone?: number | undefined },
 ): { readonly rule: string; readonly count: number } | null {
-  if (list.length > MAX_IN_ALL)
-    return { rule: `must be at most ${MAX_IN_ALL} known sources in all`, count: list.length };
-  const everywhere = list.filter(({ zoneIds }) => zoneIds === null).length;
-  const named = Map.groupBy(
-    list.flatMap(({ zoneIds }) => [...new Set(zoneIds)]),
-    (one) => one,
-  );
-  const zones = zone === undefined ? [...named.keys()] : [zone];
-  for (const one of [null, ...zones]) {
-    const count = everywhere + (one === null ? 0 : (named.get(one)?.length ?? 0));
-    const where = one === null ? "that are for every zone" : `in zone ${one}`;
-    if (count > MAX_IN_ZONE) return { rule: `must be at most ${MAX_IN_ZONE} known sources ${where}`, count };
+  const everywhere = new Set<string>();
+  const named = new Map<number, Set<string>>(zone === undefined ? [] : [[zone, new Set()]]);
+  const all = new Set<string>();
+  for (const { kind, pattern, zoneIds } of list.filter((one) => isValid(one, nowMs))) {
+    const source = `${kind} ${pattern}`;
+    all.add(`${source} ${zoneIds?.join() ?? ""}`);
+    if (zoneIds === null) everywhere.add(source);
+    for (const one of zoneIds ?? [])
+      if (zone === undefined || one === zone) named.set(one, (named.get(one) ?? new Set()).add(source));
   }
-  return null;
+  const inAll = { rule: `must be at most ${MAX_IN_ALL} known sources in all`, count: all.size };
+  const inZones = [...named].map(([one, own]) => ({
+    rule: `must be at most ${MAX_IN_ZONE} known sources in zone ${one}, those of every zone among them`,
+    count: new Set([...everywhere, ...own]).size,
+  }));
+  const ofEvery = {
+    rule: `must be at most ${MAX_IN_ZONE} known sources that are for every zone`,
+    count: everywhere.size,
+  };
+  if (inAll.count > MAX_IN_ALL) return inAll;
+  return [ofEvery, ...inZones].find(({ count }) => count > MAX_IN_ZONE) ?? null;
+}
+
+function isValid({ untilMs }: KnownSource, nowMs: number): boolean {
+  return untilMs === null || untilMs > nowMs;
 }
 
 /** Returns the known sources of zones. They are made once for each zone, and once for the zones that name none. */
@@ -57,7 +68,7 @@ export function createKnownSources(
   list: readonly KnownSource[],
   nowMs: number,
 ): (zoneId: number) => KnownSources {
-  const valid = list.filter(({ untilMs }) => untilMs === null || untilMs > nowMs);
+  const valid = list.filter((one) => isValid(one, nowMs));
   const everywhere = valid.filter(({ zoneIds }) => zoneIds === null);
   const named = valid.filter(({ zoneIds }) => zoneIds !== null);
   const forOthers = recognise(everywhere);

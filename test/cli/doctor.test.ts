@@ -267,6 +267,7 @@ const FACTS: DoctorFacts = {
     offsetMs: { value: 400 },
   },
   suspicions: [],
+  tooManyKnown: null,
   postgres: { value: GOOD },
   redis: null,
   bucket: { value: "s3://logs" },
@@ -471,6 +472,12 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     },
     "note",
     "2 processes ended without a stop: h 1, h 2.",
+  ],
+  [
+    "more known sources than count",
+    { tooManyKnown: { rule: "must be at most 500 known sources in zone 7", count: 612 } },
+    "warning",
+    "There are 612 known sources: must be at most 500 known sources in zone 7.",
   ],
   [
     "a suspect route",

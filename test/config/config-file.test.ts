@@ -164,7 +164,7 @@ test("known sources beyond 500 of one zone are refused, whatever entries and kin
   const file = (count: number) =>
     `detection: { known_sources: [{ ip: [${some(count)}], reason: a }, { zone: [7], ua: [b*], reason: b }] }`;
   expect(mistakesIn(file(500))).toEqual([
-    "detection.known_sources: 501 patterns: must be at most 500 known sources in zone 7",
+    "detection.known_sources: 501 patterns: must be at most 500 known sources in zone 7, those of every zone among them",
   ]);
   expect(
     parseConfig({ LONGWATCH_CONFIG: writeConfig(file(499)) }).alerting.detection.knownSources,

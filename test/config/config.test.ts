@@ -299,6 +299,27 @@ test.each([
   },
 );
 
+test("config check says that the known sources of the file and the stored ones count together", async () => {
+  const file = path.join(makeTemporaryFolder("config-known"), "longwatch.yaml");
+  const check = async (...known: object[]) => {
+    writeFileSync(file, JSON.stringify({ detection: { known_sources: known } }));
+    const config = () => parseServiceConfig({ LONGWATCH_CONFIG: file });
+    const readers = { check: config, config, list: () => [], running: () => null };
+    const ran = await runStoreCommand((_, io) => configCommand(readers, io), {}, ["check"], { now: 0 });
+    return `${ran.out}${ran.err}`;
+  };
+  const many = Array.from({ length: 501 }, (_, i) => `agent ${i}`);
+  expect(await check()).not.toContain("known_sources");
+  expect(await check({ ua: many.slice(1), reason: "x" })).toContain(
+    "detection.known_sources has 500 patterns. The sources of known add count with them: at most 500 in one zone and 2,000 in all.",
+  );
+  // Those that have ended and those that are there twice recognise nothing more.
+  const ended = { ua: many, reason: "x", until: "2026-01-01T00:00:00Z" };
+  expect(await check(ended)).toContain("The configuration is valid.");
+  expect(await check({ ua: [...many.slice(1), ...many.slice(1)], reason: "x" })).toContain("is valid.");
+  expect(await check({ ua: many, zone: [7], reason: "x" })).toContain("500 known sources in zone 7");
+});
+
 test("the weekly digest goes to channels of the file that show messages, and to no other", () => {
   const file = path.join(makeTemporaryFolder("config-digest"), "longwatch.yaml");
   const read = (channels: string) => {

@@ -102,12 +102,36 @@ test("a list's patterns are read once, whatever the number of values", () => {
 const EVERYWHERE = { zoneIds: null, reason: "a test", untilMs: null } as const;
 
 test("at most 500 patterns hold in one zone, those for every zone among them, and at most 2,000 in all", () => {
-  const many = (count: number, zoneIds: readonly number[] | null) =>
-    Array.from({ length: count }, () => ({ zoneIds }));
-  expect(findTooManyKnown([...many(400, null), ...many(100, [7]), ...many(100, [8])])).toBeNull();
-  expect(findTooManyKnown([...many(400, null), ...many(101, [8, 8])])).toMatchObject({ count: 501 });
-  expect(findTooManyKnown(many(501, null))).toMatchObject({ count: 501 });
-  expect(findTooManyKnown(many(501, [8]), 7)).toBeNull();
-  const spread = Array.from({ length: 2_001 }, (_, i) => ({ zoneIds: [i] }));
-  expect(findTooManyKnown(spread, 7)).toMatchObject({ count: 2_001 });
+  let next = 0;
+  const many = (count: number, zoneIds: readonly number[] | null, more: Partial<KnownSource> = {}) =>
+    Array.from(
+      { length: count },
+      (): KnownSource => ({
+        kind: "ua",
+        pattern: `p${next++}`,
+        zoneIds,
+        reason: "x",
+        untilMs: null,
+        ...more,
+      }),
+    );
+  const find = (list: readonly KnownSource[], zone?: number) =>
+    findTooManyKnown(list, { nowMs: 1_000, zone });
+  expect(find([...many(400, null), ...many(100, [7]), ...many(100, [8])])).toBeNull();
+  expect(find([...many(400, null), ...many(101, [8, 8])])).toMatchObject({
+    count: 501,
+    rule: expect.stringContaining("500 known sources in zone 8,") as string,
+  });
+  expect(find(many(501, null))).toMatchObject({ count: 501 });
+  expect(find(many(501, [8]), 7)).toBeNull();
+  expect(find(many(501, null), 7)).toMatchObject({ count: 501 });
+  const spread = Array.from({ length: 2_001 }, (_, i) => many(1, [i])).flat();
+  expect(find(spread, 7)).toMatchObject({ count: 2_001 });
+  // What has ended, and the same pattern again, recognise nothing more.
+  expect(find([...many(500, [7]), ...many(600, [7], { untilMs: 1_000 })])).toBeNull();
+  expect(find([...many(499, [7]), ...many(3_000, [7], { pattern: "same" })])).toBeNull();
+  expect(
+    find([...many(499, [7]), ...many(1, null, { pattern: "same" }), ...many(1, [7], { pattern: "same" })]),
+  ).toBeNull();
+  expect(find([...many(500, [7]), ...many(1, [7], { untilMs: 1_001 })])).toMatchObject({ count: 501 });
 });

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
+import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/json.ts";
 import { closestName } from "#lib/text.ts";
@@ -117,7 +118,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   );
   const known = mistakes.length > 0 ? [] : (parsed.data?.detection?.known_sources ?? []);
   const knownSources = known.flatMap((one) => toKnown(one, parsed.data?.zones));
-  const tooMany = findTooManyKnown(knownSources);
+  const tooMany = findTooManyKnown(knownSources, { nowMs: systemClock() });
   if (tooMany !== null) mistakes.push(`detection.known_sources: ${tooMany.count} patterns: ${tooMany.rule}`);
   const digestChannels = parsed.data?.digest?.channels ?? [];
   for (const { name, kind } of channels)

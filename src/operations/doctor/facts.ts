@@ -99,6 +99,8 @@ export interface DoctorFacts {
   readonly consoleUrl: string | null;
   /** The issuer at which people sign in, once its discovery document was read; null if there is none. */
   readonly issuer: Fact<string> | null;
+  /** The rule that known sources break, those of the configuration file and the stored ones together. */
+  readonly tooManyKnown: { readonly rule: string; readonly count: number } | null;
   /** The configured destinations of forwarded events. */
   readonly destinations: readonly DestinationTotals[];
   /** The configuration file whose channels were read; null if there is none. */

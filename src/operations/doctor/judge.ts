@@ -45,6 +45,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts),
     ...judgeIssuer(facts.issuer),
+    ...judgeKnown(facts.tooManyKnown),
     ...facts.destinations.map(judgeDestination),
     ...judgeFiles(facts.files),
     ...judgeLoose(facts.loose),
@@ -165,6 +166,17 @@ function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
 }
 
 /** A sink cannot be asked without sending events, so the service's last attempt counts. */
+function judgeKnown(tooMany: DoctorFacts["tooManyKnown"]): Finding[] {
+  if (tooMany === null) return [];
+  return [
+    warning(
+      "known sources",
+      `There are ${tooMany.count} known sources: ${tooMany.rule}.`,
+      "Remove some of detection.known_sources or with known remove. Until then known add refuses others there.",
+    ),
+  ];
+}
+
 function judgeDestination(totals: DestinationTotals): Finding {
   const { destination, health, hoursDiffering, refused } = totals;
   const check = "forward";

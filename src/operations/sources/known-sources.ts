@@ -1,6 +1,8 @@
 import { z } from "zod";
+import type { Queryable } from "#db/client.ts";
 import {
   deleteKnownSource,
+  deleteReplaced,
   insertKnownSource,
   type KnownSourceRow,
   listKnownSources,
@@ -75,7 +77,7 @@ const addKnown = defineChange({
   name: "known.add",
   summary: "Add a known source",
   description:
-    "The source series leave the events of a known source out from the next minute on. Rules are counted as before. At most 500 known sources hold in one zone, and 2,000 in all.",
+    "The source series leave the events of a known source out from the next minute on. Rules are counted as before. The same source of the same zone is replaced. At most 500 known sources hold in one zone, and 2,000 in all, those of the configuration file among them.",
   http: ["POST", PATH],
   tag: TAG,
   scope: "act",
@@ -118,20 +120,21 @@ const addKnown = defineChange({
     const expiresAt = until === undefined ? null : new Date(until);
     const added = { ...wanted, zoneId: zone ?? null, reason, expiresAt, createdBy: caller.name };
     await lockKnownSources(tx);
+    const replaced = await deleteReplaced(tx, added, new Date(now));
     const row = await insertKnownSource(tx, added);
-    const stored = (await listKnownSources(tx)).map(toKnownSource);
-    const all = [...changing.service.alerting().detection.knownSources, ...stored];
-    const tooMany = findTooManyKnown(all, zone);
+    const fromFile = changing.service.alerting().detection.knownSources;
+    const tooMany = await findTooManyInAll(tx, fromFile, { nowMs: now, zone });
     if (tooMany !== null)
       throw refuse(
         "pattern",
-        `${tooMany.rule}, with those that have ended; remove one before you add another`,
-        {
-          value: wanted.pattern,
-        },
+        `${tooMany.rule}; with this one there are ${tooMany.count}, of the configuration file and of known add. Remove one before you add another`,
+        { value: wanted.pattern },
       );
     const [item] = toItem(toFound(row), caller);
-    return { output: item as Item, audit: { action: "known-source.added", ...toEntry(row) } };
+    const { subject, details } = toEntry(row);
+    const replaces = replaced.length === 0 ? {} : { replaces: replaced.join() };
+    const audit = { action: "known-source.added", subject, details: { ...details, ...replaces } };
+    return { output: item as Item, audit };
   },
 });
 
@@ -162,6 +165,15 @@ const removeKnown = defineChange({
 });
 
 export const knownOperations = [listKnown, addKnown, removeKnown];
+
+/** Returns the rule that the sources of the configuration file and the stored ones break together; null if there is none. */
+export async function findTooManyInAll(
+  db: Queryable,
+  fromFile: readonly KnownSource[],
+  counted: Parameters<typeof findTooManyKnown>[1],
+): Promise<ReturnType<typeof findTooManyKnown>> {
+  return findTooManyKnown([...fromFile, ...(await listKnownSources(db)).map(toKnownSource)], counted);
+}
 
 type Wanted = Pick<KnownSource, "kind" | "pattern">;
 

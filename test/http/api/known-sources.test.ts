@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { auditEntries } from "#db/schema/people.ts";
+import type { KnownSource } from "#model/known-source.ts";
 import { NOW } from "../../alerting/support.ts";
+import { SERVICE } from "../default-service.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 
 const world = openApiWorld();
@@ -83,4 +85,54 @@ test("a known source beyond 500 of one zone is refused, also if several are adde
       { field: "pattern", rule: expect.stringContaining("at most 500 known sources in zone 101") as string },
     ],
   });
+});
+
+test("what has ended and the same source again count for no limit, and what the file has counts", async () => {
+  const fromFile = Array.from({ length: 300 }, (_, i): KnownSource => {
+    return { kind: "ua", pattern: `file ${i}`, zoneIds: [101], reason: "many", untilMs: null };
+  });
+  const service = {
+    ...SERVICE,
+    alerting: () => {
+      const alerting = SERVICE.alerting();
+      return { ...alerting, detection: { ...alerting.detection, knownSources: fromFile } };
+    },
+  };
+  const { url } = await world.start({ clock: () => NOW, service });
+  const key = await world.key("operator");
+  const { pool } = world.database();
+  await pool.query("delete from known_sources");
+  await pool.query(
+    `insert into known_sources (zone_id, kind, pattern, reason, created_by, expires_at)
+     select 101, 'ua', 'stored ' || i, 'many', 'a test', case when i < 199 then null else $1::timestamptz end
+     from generate_series(0, 3000) i`,
+    [new Date(NOW)],
+  );
+  const count = () => pool.query("select from known_sources").then(({ rowCount }) => rowCount);
+  const post = (ua: string, more: object = {}, status = 201) =>
+    ask<{ id: number; mistakes: { rule: string }[] }>(url, PATH, key, {
+      method: "POST",
+      body: JSON.stringify({ ua, reason: "one more", zone: 101, ...more }),
+      status,
+    });
+  const first = await post("last");
+  expect(await count()).toBe(200);
+  const again = await post("last", { until: new Date(NOW + 60_000).toISOString() });
+  expect(again.id).not.toBe(first.id);
+  expect(await count()).toBe(200);
+  const audit = (await world.database().db.select().from(auditEntries)).find(
+    ({ subject }) => subject === `known source ${again.id}`,
+  );
+  expect(audit?.details).toMatchObject({ replaces: String(first.id) });
+
+  for (const zone of [101, undefined]) {
+    const refused = await post("one too many", { zone }, 422);
+    expect(refused.mistakes[0]?.rule).toMatch(
+      /^must be at most 500 known sources in zone 101, .* there are 501,/,
+    );
+  }
+  await post("one too many", { zone: 102 });
+  // It is the same as one of the file for the zone.
+  await post("file 7", { zone: undefined });
+  expect(await count()).toBe(202);
 });

@@ -6,8 +6,9 @@ import { toJsonSchema } from "#config/file/config-file-schema.ts";
 import { decidesByEmail } from "#config/file/sign-in-entry.ts";
 import { nextRuns, readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
-import { formatDuration, formatIso, showTime } from "#lib/format.ts";
+import { formatDuration, formatIso, formatNumber, many, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
+import { MAX_IN_ALL, MAX_IN_ZONE } from "#model/known-source.ts";
 import { testRoutes } from "#operations/routing/test-routes.ts";
 import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/channels/registry.ts";
 import { SUMMARIES } from "../commands.ts";
@@ -102,7 +103,7 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeEnding(config)}${describeEmail(config)}${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeEnding(config)}${describeEmail(config)}${describeKnown(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
@@ -117,6 +118,12 @@ function describeEnding({ alerting: { channels } }: Config): string {
 function describeEmail({ alerting: { signIn } }: Config): string {
   if (signIn === null || !decidesByEmail(signIn)) return "";
   return `E-mail addresses decide about roles (sign_in.claim ${escapeText(signIn.claim)}). The claim email counts only with email_verified true; of other claims make sure that nobody can choose an address, a domain or a user name at the issuer. Groups are safer.\n`;
+}
+
+function describeKnown({ alerting: { detection } }: Config): string {
+  const count = detection.knownSources.length;
+  if (count === 0) return "";
+  return `detection.known_sources has ${many(count, "pattern")}. The sources of known add count with them: at most ${MAX_IN_ZONE} in one zone and ${formatNumber(MAX_IN_ALL)} in all. doctor compares both.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

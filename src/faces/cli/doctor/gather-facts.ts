@@ -38,6 +38,7 @@ import type {
 import { listExcess } from "#operations/doctor/report-excess-rights.ts";
 import { sumDestinations } from "#operations/forwarding/sum-destinations.ts";
 import { assessService } from "#operations/service-life.ts";
+import { findTooManyInAll } from "#operations/sources/known-sources.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
 import { findChannel, openNotifier } from "#stages/delivery/channels/registry.ts";
 import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
@@ -52,6 +53,7 @@ interface Stored {
   readonly service: DoctorFacts["service"];
   readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
   readonly destinations: DoctorFacts["destinations"];
+  readonly tooManyKnown: DoctorFacts["tooManyKnown"];
   readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
   readonly suspicions: DoctorFacts["suspicions"];
@@ -82,6 +84,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     channels: tryChannels(config, stored.channels, nowMs),
     consoleUrl: config.consoleUrl,
     issuer: await gatherIssuer(config),
+    tooManyKnown: stored.tooManyKnown,
     destinations: stored.destinations,
     configFile,
     files: listFiles(examined),
@@ -94,6 +97,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
 async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored> {
   const asking = { nowMs, onStep };
   const destinations = config.alerting.destinations.map(({ name }) => name);
+  const { knownSources } = config.alerting.detection;
   try {
     return await withStore(config, async (database, databaseUrl) => {
       const place = await readServerPlace(database.db);
@@ -106,6 +110,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         channels: hasTables ? await readChannelStatuses(database.db) : [],
         destinations: hasTables ? await sumDestinations(database.db, destinations, nowMs) : [],
+        tooManyKnown: hasTables ? await findTooManyInAll(database.db, knownSources, { nowMs }) : null,
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
         suspicions: hasTables ? await readSuspicions(database.db) : [],
         platform: await gatherPlatform(
@@ -123,6 +128,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       service: null,
       channels: [],
       destinations: [],
+      tooManyKnown: null,
       adminKeyLeftMs: undefined,
       suspicions: [],
       platform,
