@@ -1,5 +1,7 @@
+import { setImmediate as letOthersRun } from "node:timers/promises";
 import { type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
+import { inTurns } from "#lib/waiting.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Database, Queryable } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/terms.ts";
@@ -27,6 +29,8 @@ const FIRST_SLICE = 10;
 const SLICE_MINUTES = 5;
 export const SLICE_EVENTS = 100_000;
 const LONGEST_SLICE = 120;
+/** To split a column of so many events takes milliseconds. */
+const MANY_EVENTS = 10_000;
 /** A slice with fewer events than this makes the next one longer. */
 const FEW_EVENTS = 2_000;
 
@@ -39,25 +43,38 @@ export interface ZoneMinutes {
   readonly to: number;
 }
 
-/** Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. */
+/** Events in the order of time, of one minute or several. */
+export interface EventPart {
+  readonly events: readonly StoredSourceEvent[];
+  /** Whether further events of these minutes were not read. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. The parts are small, and
+ * requests and timers run between them: a flood has a hundred thousand events in some minutes.
+ */
 export async function* readSourceEvents(
   db: Queryable,
   { zoneId, from, to }: ZoneMinutes,
-): AsyncGenerator<readonly StoredSourceEvent[]> {
+): AsyncGenerator<EventPart> {
   let minutes = FIRST_SLICE;
   for (let start = from; start < to; ) {
     const end = Math.min(start + minutes, to);
     const slice = { zoneId, from: start, to: end };
     const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(slice), SLICE_EVENTS));
     const [row] = rows;
-    const events =
-      row === undefined ? [] : (toEvents(row) ?? (await readWithoutSeparator(db, slice, SLICE_EVENTS)));
-    const count = events.length;
-    if (count >= SLICE_EVENTS && minutes > SLICE_MINUTES) {
+    const all =
+      row === undefined
+        ? []
+        : ((await toEvents(row)) ?? (await readWithoutSeparator(db, slice, SLICE_EVENTS)));
+    const count = all.length;
+    const isCut = count >= SLICE_EVENTS;
+    if (isCut && minutes > SLICE_MINUTES) {
       minutes = SLICE_MINUTES;
       continue;
     }
-    if (count > 0) yield events;
+    if (count > 0) for await (const events of inTurns(all)) yield { events, isCut };
     start = end;
     minutes = count < FEW_EVENTS ? Math.min(4 * minutes, LONGEST_SLICE) : SLICE_MINUTES;
   }
@@ -66,7 +83,7 @@ export async function* readSourceEvents(
 /** Returns the same events at once. */
 export async function readAllSourceEvents(db: Queryable, span: ZoneMinutes): Promise<StoredSourceEvent[]> {
   const all: StoredSourceEvent[] = [];
-  for await (const events of readSourceEvents(db, span)) all.push(...events);
+  for await (const { events } of readSourceEvents(db, span)) all.push(...events);
   return all;
 }
 
@@ -90,7 +107,7 @@ export async function readEventsOfZones(
   for (const row of rows) {
     const zone = zones.find(({ zoneId }) => zoneId === row.zoneId);
     if (zone === undefined) continue;
-    const events = toEvents(row) ?? (await readWithoutSeparator(db, zone, limit));
+    const events = (await toEvents(row)) ?? (await readWithoutSeparator(db, zone, limit));
     found.set(row.zoneId, events.length >= limit ? null : events);
   }
   return found;
@@ -136,32 +153,40 @@ async function readWithoutSeparator(
 ): Promise<StoredSourceEvent[]> {
   const toValue = (value: SQL) => sql`replace(${value}, E'\\x1f', ' ')`;
   const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(zone), limit, toValue));
-  return rows.flatMap((row) => toEvents(row) ?? []);
+  const [row] = rows;
+  return (row === undefined ? null : await toEvents(row)) ?? [];
 }
 
-/** Returns null if a value holds a separator. */
-function toEvents({ total, minutes, ...columns }: EventColumns): StoredSourceEvent[] | null {
-  const split = (column: string) => column.split(SEPARATOR);
-  const [rules, ips, asns] = [split(columns.ruleId), split(columns.ip), split(columns.asn)];
-  const [countries, ja4s, uas, urls] = [
-    split(columns.country),
-    split(columns.ja4),
-    split(columns.ua),
-    split(columns.url),
-  ];
-  if ([rules, ips, asns, countries, ja4s, uas, urls].some(({ length }) => length !== total)) return null;
-  return split(minutes).map((minute, i) => ({
-    minute: Number(minute),
-    ruleId: rules[i] as string,
-    // A person who was erased has no address.
-    ip: ips[i] === "erased" ? "" : (ips[i] as string),
-    asn: asns[i] as string,
-    country: countries[i] as string,
-    ja4: ja4s[i] as string,
-    ua: uas[i] as string,
-    url: urls[i] as string,
-  }));
+/** Returns null if a value holds a separator. Of many events, requests and timers run between the columns and between parts. */
+async function toEvents(row: EventColumns): Promise<StoredSourceEvent[] | null> {
+  const columns: string[][] = [];
+  for (const name of ["minutes", "ruleId", "ip", "asn", "country", "ja4", "ua", "url"] as const) {
+    if (row.total >= MANY_EVENTS) await letOthersRun();
+    const values = row[name].split(SEPARATOR);
+    if (values.length !== row.total) return null;
+    columns.push(values);
+  }
+  const [minutes, rules, ips, asns, countries, ja4s, uas, urls] = columns as Eight<string[]>;
+  const events: StoredSourceEvent[] = [];
+  for await (const part of inTurns(minutes))
+    for (const minute of part) {
+      const i = events.length;
+      events.push({
+        minute: Number(minute),
+        ruleId: rules[i] as string,
+        // A person who was erased has no address.
+        ip: ips[i] === "erased" ? "" : (ips[i] as string),
+        asn: asns[i] as string,
+        country: countries[i] as string,
+        ja4: ja4s[i] as string,
+        ua: uas[i] as string,
+        url: urls[i] as string,
+      });
+    }
+  return events;
 }
+
+type Eight<T> = [T, T, T, T, T, T, T, T];
 
 function toColumns(zones: readonly ZoneMinutes[]): number[][] {
   return [zones.map(({ zoneId }) => zoneId), zones.map(({ from }) => from), zones.map(({ to }) => to)];

@@ -4,7 +4,12 @@ import type { SpikeRow } from "#db/detection/spikes.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import { isBenign } from "#model/verdict.ts";
 import { isGraver } from "#model/words.ts";
-import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
+import {
+  comparesEvents,
+  endIncidents,
+  followFired,
+  groupInTurns,
+} from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
 import type { FollowedIncident } from "#stages/detection/late/find-late-news.ts";
@@ -83,11 +88,10 @@ export async function followIncidents(
     former.push(...done.ended);
   };
   const follow = async (one: FiredMinute) => {
-    if (!comparesEvents(open, one)) return followFired(open, one, { hour: [], former });
-    const inHour = await readHour(database.db, zoneId, one.minute);
-    const hour = inHour.filter((event) => !known.isKnown(event));
+    if (!comparesEvents(open, one)) return followFired(open, one, { eventsOf: () => [], former });
+    const eventsOf = await groupInTurns(await readHour(database.db, zoneId, one.minute), known.isKnown);
     const benign = (await before.benign?.()) ?? NOBODY;
-    return followFired(open, one, { hour, former, benign });
+    return followFired(open, one, { eventsOf, former, benign });
   };
   for (const one of fired) {
     endBefore(one.minute);

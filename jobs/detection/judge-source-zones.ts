@@ -1,11 +1,12 @@
 import {
+  type EventPart,
   readEventsOfZones,
   readSourceEvents,
-  SLICE_EVENTS,
   type StoredSourceEvent,
 } from "#db/detection/source-events.ts";
 import { readSourceUsual } from "#db/detection/source-hours.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
+import { inTurns } from "#lib/waiting.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
@@ -75,10 +76,9 @@ async function judgeSpan(
   const judgeFrom = Math.max(firstTested, zone.judged);
   if (from < firstTested) one.judgedFrom = firstTested;
   const fired: FiredMinute[] = [];
-  if (events !== null) fired.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
-  else
-    for await (const slice of readSourceEvents(pass.deps.database.db, { zoneId, from, to }))
-      fired.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
+  const take = ({ events, isCut }: EventPart) => fired.push(...takeEvents(one, events, { judgeFrom, isCut }));
+  if (events !== null) for await (const part of inTurns(events)) take({ events: part, isCut: false });
+  else for await (const part of readSourceEvents(pass.deps.database.db, { zoneId, from, to })) take(part);
   fired.push(...closeUntil(one, to, judgeFrom));
   if (one.watch.isRising() || zone.open.length > 0) pass.rising.add(zoneId);
   else pass.rising.delete(zoneId);
@@ -99,7 +99,7 @@ export async function judgeRunning(pass: Pass, zones: readonly DueZone[]): Promi
   for (const zone of zones)
     await attempt(pass, [zone], async () => {
       const one = pass.kept.get(zone.zoneId);
-      const running = one === undefined ? null : lookAt(one, found.get(zone.zoneId) ?? [], minute);
+      const running = one === undefined ? null : await lookAt(one, found.get(zone.zoneId) ?? [], minute);
       if (one?.watch.isRising()) pass.rising.add(zone.zoneId);
       if (running === null) return;
       if (await judgeIncidents(pass, zone, { fired: [], through: minute, running })) pass.changed += 1;

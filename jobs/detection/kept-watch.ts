@@ -1,5 +1,6 @@
 import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
+import { inTurns } from "#lib/waiting.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { isLearning } from "#model/rules.ts";
@@ -145,12 +146,13 @@ export function takeEvents(
  * Returns the keys that reach their lines by the events of the running minute; null without any. The events are taken again
  * when the minute is over: to count a member twice in a minute changes nothing.
  */
-export function lookAt(
+export async function lookAt(
   { watch, known }: KeptWatch,
   events: readonly StoredSourceEvent[],
   minute: number,
-): FiredMinute | null {
-  for (const event of events) if (!known.isKnown(event)) watch.take(event, minute);
+): Promise<FiredMinute | null> {
+  for await (const part of inTurns(events))
+    for (const event of part) if (!known.isKnown(event)) watch.take(event, minute);
   return events.length === 0 ? null : watch.lookAt(minute);
 }
 

@@ -1,5 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { readSourceEvents, SLICE_EVENTS } from "#db/detection/source-events.ts";
+import { readSourceEvents } from "#db/detection/source-events.ts";
 import { readMinuteCounts, type SpikeRow } from "#db/detection/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
@@ -120,8 +120,8 @@ export async function replaySourceHours(
       one.usual = await readUsual(database.db, zoneId, day);
       one.usualDay = day;
     }
-    for await (const slice of readSourceEvents(database.db, { zoneId, from: one.next, to: end }))
-      fired.push(...takeEvents(one, slice, { judgeFrom: from * 60, isCut: slice.length >= SLICE_EVENTS }));
+    for await (const { events, isCut } of readSourceEvents(database.db, { zoneId, from: one.next, to: end }))
+      fired.push(...takeEvents(one, events, { judgeFrom: from * 60, isCut }));
     fired.push(...closeUntil(one, end, from * 60));
   }
   return fired;

@@ -68,7 +68,7 @@ export async function describeIncidentRow(
   const strongest = strongestOf(incident, countedTo - 1);
   const active = activeAttackers(incident, countedTo - 1);
   const windowMinutes = strongest?.windowMinutes ?? LONGEST_WINDOW;
-  const found = collectIncidentEvidence(
+  const found = await collectIncidentEvidence(
     { attackers: active.length > 0 ? active : incident.attackers, windowMinutes },
     {
       hour: await readHour(database.db, zoneId, countedTo - 1),

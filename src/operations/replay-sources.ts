@@ -47,7 +47,7 @@ export async function replaySources(
     }
   };
   let read = 0;
-  for await (const events of readSourceEvents(db, { zoneId, from: first, to: end })) {
+  for await (const { events } of readSourceEvents(db, { zoneId, from: first, to: end })) {
     for (const event of events) {
       close(event.minute);
       if (!isKnown(event)) {

@@ -349,6 +349,44 @@ test("the events of known sources are left out and counted apart, and count agai
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
 });
 
+test("a flood of addresses and many known sources, which change, hold up nothing else for a tenth of a second", async () => {
+  const flood = Array.from({ length: 30_000 }, (_, i) =>
+    eventAt(ATTACK + (i % 2), `flood/${i}`, {
+      ip: `20.${i >> 8}.${i & 255}.9`,
+      ruleId: `9${100 + (i % 40)}`,
+      ja4: `t13d${i % 300}`,
+      ua: `browser ${i % 2_000}`,
+      asn: `AS${64_500 + (i % 500)}`,
+      url: `/page/${i % 5_000}`,
+    }),
+  );
+  await world.keep([...visitors, ...flood]);
+  const many = (begin: string) =>
+    Array.from({ length: 500 }, (_, i): KnownSource => {
+      const [kind, pattern] =
+        i % 2 === 0 ? (["ua", `${begin}${i}*`] as const) : (["ip", `198.18.${i % 256}.0/24`] as const);
+      return { kind, pattern, zoneIds: null, reason: "monitors", untilMs: null };
+    });
+  let known = many("one");
+  const ticks = world.createSourceDetector(undefined, () => known);
+  /** The most time of the processor between two turns of the event loop: other processes do not count. */
+  let longestMs = 0;
+  let [isRunning, last] = [true, process.threadCpuUsage()];
+  const turn = () => {
+    const { user, system } = process.threadCpuUsage(last);
+    longestMs = Math.max(longestMs, (user + system) / 1_000);
+    last = process.threadCpuUsage();
+    if (isRunning) setImmediate(turn);
+  };
+  turn();
+  await world.tickThrough(ATTACK - 1, ATTACK + 3, ticks);
+  known = many("two");
+  await world.tickThrough(ATTACK + 3, ATTACK + 4, ticks);
+  isRunning = false;
+  expect((await world.readSpikes()).length).toBeGreaterThan(0);
+  expect(longestMs).toBeLessThan(100);
+});
+
 test("a source that is added in a minute changes nothing before the next one, so a zone is counted anew once in it", async () => {
   let now = ATTACK * MINUTE_MS;
   const deps = { database, clock: () => now, sourceMode: () => "on" as const, knownSources: () => [] };
@@ -416,7 +454,7 @@ test("a value that holds the separator of a read moves no other value to another
     { minute: ATTACK + 2, ip: "", ua: "ü".repeat(300), url: `/${"x".repeat(1_023)}`, asn: "", ja4: "" },
   ];
   expect((await readEventsOfZones(database, [span], 10)).get(ZONE)).toMatchObject(expected);
-  for await (const slice of readSourceEvents(database.db, span)) expect(slice).toMatchObject(expected);
+  for await (const { events } of readSourceEvents(database.db, span)) expect(events).toMatchObject(expected);
   // The zone has more events than the statement may read.
   expect((await readEventsOfZones(database, [span], 3)).get(ZONE)).toBeNull();
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { SourceKind } from "#model/kinds.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
-import { endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
+import { endIncidents, followFired, groupByKey } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { findMembership } from "#stages/detection/incidents/member-share.ts";
 import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
@@ -65,7 +65,7 @@ function run(steps: readonly Step[], events: readonly MinuteEvent[] = []) {
   for (const { at, fires, more = 0 } of steps) {
     end(at);
     const hour = events.filter(({ minute }) => minute <= at && minute > at - 60);
-    open = followFired(open, { minute: at, fires, more }, { hour, former });
+    open = followFired(open, { minute: at, fires, more }, { eventsOf: groupByKey(hour), former });
   }
   return { open, former, end: (minute: number) => (end(minute), { open, former }) };
 }
@@ -318,7 +318,7 @@ describe("a rule's spike", () => {
     const young = followFired(
       [],
       { minute: START + 50, fires: [scanner(one)], more: 0 },
-      { hour: [], former: [] },
+      { eventsOf: groupByKey([]), former: [] },
     );
     const visitors = Array.from({ length: 7 }, (_, i) => [`192.0.2.${i}`, 1] as [string, number]);
     const some = ofRule([one, 3], ...visitors);

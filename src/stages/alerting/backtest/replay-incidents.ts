@@ -1,4 +1,9 @@
-import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
+import {
+  comparesEvents,
+  endIncidents,
+  followFired,
+  groupByKey,
+} from "#stages/detection/incidents/follow-incidents.ts";
 import { activeAttackers, type Incident, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncidentRow } from "#stages/detection/incidents/stored-incident.ts";
 import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
@@ -80,7 +85,7 @@ export function createIncidentReplay(nextId: () => number, isBenign: (id: number
         const isCompared = comparesEvents(open, one);
         const benign = isCompared ? open.filter((incident) => isBenign(idOf(incident))) : [];
         open = followFired(open, one, {
-          hour: isCompared ? hour(one.minute) : [],
+          eventsOf: groupByKey(isCompared ? hour(one.minute) : []),
           former,
           benign: new Set(benign.map(({ name }) => name)),
         });

@@ -1,5 +1,7 @@
+import { inTurns } from "#lib/waiting.ts";
 import { attackerIdOf, isActive } from "#model/fingerprint.ts";
-import type { AttackerRole, SourceKind } from "#model/kinds.ts";
+import { type AttackerRole, SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import type { KnownSources } from "#model/known-source.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
@@ -39,7 +41,7 @@ const MAX_NEW_KEYS = 20;
 export function followFired(
   before: readonly Incident[],
   { minute, fires, more }: FiredMinute,
-  { hour, former, benign = NONE }: FiringContext,
+  { eventsOf, former, benign = NONE }: FiringContext,
 ): readonly Incident[] {
   let incidents = before;
   const fresh = freshKeys(incidents, { minute, fires });
@@ -48,7 +50,6 @@ export function followFired(
     if (holder !== undefined)
       incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
   }
-  const eventsOf = groupByKey(hour);
   if (hasRoom(incidents))
     for (const fire of fresh.slice(0, MAX_NEW_KEYS))
       incidents = place(incidents, fire, minute, { former, benign, eventsOf });
@@ -61,8 +62,11 @@ export function followFired(
 
 /** State with which new keys are compared. */
 export interface FiringContext {
-  /** The events of the zone in the hour that ends with the minute, without known sources; may be empty if every key is known. */
-  readonly hour: readonly MinuteEvent[];
+  /**
+   * Returns a key's events in the zone's hour that ends with the minute, without known sources; may return none if every key is
+   * known.
+   */
+  readonly eventsOf: EventsOfKey;
   /** Incidents that have ended lately. */
   readonly former: readonly PastIncident[];
   /** The names of open incidents of which the latest verdict says that nobody attacks. */
@@ -129,7 +133,7 @@ function place(
   incidents: readonly Incident[],
   fire: Fire,
   minute: number,
-  { former, benign = NONE, eventsOf }: Omit<FiringContext, "hour"> & Pick<Compared, "eventsOf">,
+  { former, benign = NONE, eventsOf }: FiringContext,
 ): readonly Incident[] {
   const from = minute - fire.windowMinutes;
   const own = eventsOf(fire.kind, fire.key).filter((event) => event.minute > from);
@@ -171,15 +175,16 @@ interface Compared {
   /** Those of them that are the new key's. */
   readonly own: readonly MinuteEvent[];
   readonly minute: number;
-  /** Returns the events of a key in the hour. */
-  readonly eventsOf: (kind: SourceKind, key: string) => readonly MinuteEvent[];
+  readonly eventsOf: EventsOfKey;
 }
+
+type EventsOfKey = (kind: SourceKind, key: string) => readonly MinuteEvent[];
 
 /**
  * Returns the events of an hour by key. Each kind of key is grouped once, when it is first asked for, because an address or a URL is
  * read at a cost: with hundreds of attackers in an hour of tens of thousands of events nothing else could be done meanwhile.
  */
-function groupByKey(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
+export function groupByKey(hour: readonly MinuteEvent[]): EventsOfKey {
   const groups = new Map<SourceKind, Map<string, MinuteEvent[]>>();
   return (kind, key) => {
     let byKey = groups.get(kind);
@@ -189,6 +194,23 @@ function groupByKey(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
     }
     return byKey.get(key) ?? [];
   };
+}
+
+/** Returns the same without known sources. Requests and timers run between parts of the hour. */
+export async function groupInTurns(
+  hour: readonly MinuteEvent[],
+  isKnown: KnownSources["isKnown"],
+): Promise<EventsOfKey> {
+  const groups = new Map(SOURCE_KINDS.map((kind) => [kind, new Map<string, MinuteEvent[]>()]));
+  for await (const part of inTurns(hour))
+    for (const event of part.filter((one) => !isKnown(one)))
+      for (const [kind, byKey] of groups) {
+        const key = sourceKeyOf(kind, event);
+        const own = byKey.get(key);
+        if (own === undefined) byKey.set(key, [event]);
+        else own.push(event);
+      }
+  return (kind, key) => groups.get(kind)?.get(key) ?? [];
 }
 
 /** Returns the incident that the new key joins; null if it opens one. */

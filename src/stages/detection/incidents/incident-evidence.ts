@@ -1,3 +1,4 @@
+import { inTurns } from "#lib/waiting.ts";
 import type { EvidenceDimension, SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
@@ -33,13 +34,13 @@ export interface IncidentEvidence
  * events of the hour that ends with `endMinute`, `yesterday` those of its last quarter a day earlier. Events of known
  * sources are only counted.
  */
-export function collectIncidentEvidence(
+export async function collectIncidentEvidence(
   {
     attackers,
     windowMinutes,
   }: { attackers: readonly { kind: SourceKind; key: string }[]; windowMinutes: number },
   {
-    hour: all,
+    hour,
     yesterday,
     endMinute,
     isKnown,
@@ -49,63 +50,101 @@ export function collectIncidentEvidence(
     endMinute: number;
     isKnown: KnownSources["isKnown"];
   },
-): IncidentEvidence {
-  const hour = all.filter((event) => !isKnown(event));
-  const ofSource = hour.filter(createAttackerTest(attackers));
-  const inWindow = ofSource.filter(({ minute }) => minute >= endMinute - windowMinutes);
+): Promise<IncidentEvidence> {
+  const isOfSource = createAttackerTest(attackers);
+  const [inWindow, now, before] = [createCounts(VALUES), createCounts(DIMENSIONS), createCounts(DIMENSIONS)];
   const sparkline = Array.from({ length: LONGEST_WINDOW }, () => 0);
-  for (const { minute } of ofSource) {
-    const at = minute - (endMinute - LONGEST_WINDOW);
-    if (at >= 0 && at < LONGEST_WINDOW) sparkline[at] = (sparkline[at] ?? 0) + 1;
-  }
-  const topOf = (valueOf: (event: EvidenceEvent) => string): Top =>
-    largest(countBy(inWindow, valueOf)).map(([value, count]) => ({
-      value,
-      count,
-      share: count / inWindow.length,
-    }));
+  const found = { events: 0, known: 0, isMasked: false };
+  let [firstMinute, lastMinute] = [null as number | null, null as number | null];
+  for await (const part of inTurns(hour))
+    for (const event of part) {
+      const { minute } = event;
+      if (isKnown(event)) {
+        found.known += 1;
+        continue;
+      }
+      if (minute >= endMinute - COMPARED_MINUTES) now.take(event);
+      if (!isOfSource(event)) continue;
+      const at = minute - (endMinute - LONGEST_WINDOW);
+      if (at >= 0 && at < LONGEST_WINDOW) sparkline[at] = (sparkline[at] ?? 0) + 1;
+      if (minute < endMinute - windowMinutes) continue;
+      found.events += 1;
+      found.isMasked ||= isMaskedAddress(event.ip);
+      firstMinute ??= minute;
+      lastMinute = minute;
+      inWindow.take(event);
+    }
+  for await (const part of inTurns(yesterday))
+    for (const event of part) if (!isKnown(event)) before.take(event);
+  const topOf = (name: keyof typeof VALUES): Top =>
+    largest(inWindow.counts[name]).map((one) => ({ ...one, share: one.count / found.events }));
   return {
+    ...found,
     top: {
-      ip: topOf(({ ip }) => ip ?? ""),
-      asn: topOf(({ asn }) => asn ?? ""),
-      country: topOf(({ country }) => country ?? ""),
-      path: topOf(({ url }) => (url === null ? "" : toSourcePath(url))),
-      ua: topOf(({ ua }) => ua ?? ""),
-      ja4: topOf(({ ja4 }) => ja4 ?? ""),
+      ip: topOf("ip"),
+      asn: topOf("asn"),
+      country: topOf("country"),
+      path: topOf("path"),
+      ua: topOf("ua"),
+      ja4: topOf("ja4"),
     },
-    rules: largest(countBy(inWindow, ({ ruleId }) => ruleId ?? "")).map(([value, count]) => ({
-      value,
-      count,
-    })),
-    events: inWindow.length,
-    firstMinute: inWindow[0]?.minute ?? null,
-    lastMinute: inWindow.at(-1)?.minute ?? null,
+    rules: largest(inWindow.counts.rule),
+    firstMinute,
+    lastMinute,
     sparkline,
-    isMasked: inWindow.some(({ ip }) => isMaskedAddress(ip)),
-    grown: findGrown(
-      hour.filter(({ minute }) => minute >= endMinute - COMPARED_MINUTES),
-      yesterday.filter((event) => !isKnown(event)),
-    ),
-    known: all.length - hour.length,
+    grown: findGrown(now.counts, before.counts),
   };
 }
 
-const DIMENSIONS: Readonly<Record<GrownValue["dimension"], (event: EvidenceEvent) => string>> = {
+type ValueOf = (event: EvidenceEvent) => string;
+
+const VALUES = {
+  ip: ({ ip }) => ip ?? "",
+  asn: ({ asn }) => asn ?? "",
+  country: ({ country }) => country ?? "",
+  path: ({ url }) => (url === null ? "" : toSourcePath(url)),
+  ua: ({ ua }) => ua ?? "",
+  ja4: ({ ja4 }) => ja4 ?? "",
+  rule: ({ ruleId }) => ruleId ?? "",
+} as const satisfies Record<string, ValueOf>;
+
+const DIMENSIONS: Readonly<Record<GrownValue["dimension"], ValueOf>> = {
   asn: ({ asn }) => toSourceKey(asn),
   country: ({ country }) => toSourceKey(country),
-  path: ({ url }) => (url === null ? "" : toSourcePath(url)),
+  path: VALUES.path,
   rule: ({ ruleId }) => toSourceKey(ruleId),
   ja4: ({ ja4 }) => toSourceKey(ja4),
 };
 
+type Counts<Name extends string> = Readonly<Record<Name, ReadonlyMap<string, number>>>;
+
+/** Counts the events of each value, of several fields at once. */
+function createCounts<Name extends string>(valuesOf: Readonly<Record<Name, ValueOf>>) {
+  const fields = (Object.keys(valuesOf) as Name[]).map((name) => {
+    return { name, valueOf: valuesOf[name], counts: new Map<string, number>() };
+  });
+  const entries: [string, ReadonlyMap<string, number>][] = fields.map(({ name, counts }) => [name, counts]);
+  return {
+    counts: Object.fromEntries(entries) as Counts<Name>,
+    take(event: EvidenceEvent): void {
+      for (const { valueOf, counts } of fields) {
+        const value = valueOf(event);
+        if (value !== "") counts.set(value, (counts.get(value) ?? 0) + 1);
+      }
+    },
+  };
+}
+
 /** Returns the value of each dimension whose events grew most, the largest growth first. */
-function findGrown(now: readonly EvidenceEvent[], before: readonly EvidenceEvent[]): GrownValue[] {
+function findGrown(
+  now: Counts<GrownValue["dimension"]>,
+  before: Counts<GrownValue["dimension"]>,
+): GrownValue[] {
   return (Object.keys(DIMENSIONS) as GrownValue["dimension"][])
     .flatMap((dimension) => {
-      const earlier = countBy(before, DIMENSIONS[dimension]);
       let most: GrownValue | null = null;
-      for (const [value, count] of countBy(now, DIMENSIONS[dimension])) {
-        const grown = { dimension, value, now: count, before: earlier.get(value) ?? 0 };
+      for (const [value, count] of now[dimension]) {
+        const grown = { dimension, value, now: count, before: before[dimension].get(value) ?? 0 };
         if (most === null || growthOf(grown) > growthOf(most)) most = grown;
       }
       return most === null || growthOf(most) < MIN_GROWTH ? [] : [most];
@@ -118,20 +157,9 @@ function growthOf({ now, before }: GrownValue): number {
   return now - before;
 }
 
-function countBy(
-  events: readonly EvidenceEvent[],
-  valueOf: (event: EvidenceEvent) => string,
-): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const event of events) {
-    const value = valueOf(event);
-    if (value !== "") counts.set(value, (counts.get(value) ?? 0) + 1);
-  }
-  return counts;
-}
-
-function largest(counts: ReadonlyMap<string, number>): [string, number][] {
-  return [...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, TOP);
+function largest(counts: ReadonlyMap<string, number>): { value: string; count: number }[] {
+  const sorted = [...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+  return sorted.slice(0, TOP).map(([value, count]) => ({ value, count }));
 }
 
 /** Returns whether an address lacks a part, so that several senders look like one. */

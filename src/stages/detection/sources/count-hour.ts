@@ -23,7 +23,7 @@ export interface CountedHour {
  */
 export async function countHour(
   hour: number,
-  events: AsyncIterable<readonly MinuteEvent[]>,
+  parts: AsyncIterable<{ readonly events: readonly MinuteEvent[] }>,
   { usualOf, isKnown }: { usualOf: UsualOf; isKnown: KnownSources["isKnown"] },
 ): Promise<CountedHour> {
   const counter = createSourceCounter();
@@ -42,8 +42,8 @@ export async function countHour(
     for (const [i, kind] of SOURCE_KINDS.entries()) raise(peaks[i] as Int32Array, counts[kind]);
   }
   let current: number | null = null;
-  for await (const batch of events) {
-    for (const event of batch) {
+  for await (const { events } of parts) {
+    for (const event of events) {
       if (current !== null && event.minute > current) close(current);
       current = event.minute;
       if (isKnown(event)) continue;

@@ -95,10 +95,16 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
       members[kind].reaching(minute, kind === "rules_per_ip" ? usualOf : NOTHING_USUAL, lines),
     busiest(minute) {
       if (minute !== busyMinute) return [];
-      const busy = [...eventsOf].filter(([, { events }]) => events >= BUSY_EVENTS);
-      return busy.map(([address, { events, urls }]) => {
-        return { address, events, rules: members.rules_per_ip.countIn(address, minute), urls: urls.size };
-      });
+      const busy: BusyAddress[] = [];
+      for (const [address, { events, urls }] of eventsOf)
+        if (events >= BUSY_EVENTS)
+          busy.push({
+            address,
+            events,
+            rules: members.rules_per_ip.countIn(address, minute),
+            urls: urls.size,
+          });
+      return busy;
     },
     rulesOf: (address, minute) => members.rules_per_ip.countsOf(address, minute),
     forgetMinute() {
