@@ -349,7 +349,7 @@ test("the events of known sources are left out and counted apart, and count agai
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
 });
 
-test("a flood of addresses and many known sources, which change, hold up nothing else for a tenth of a second", async () => {
+test("a flood of addresses and many known sources, which change, hold up nothing else for long", async () => {
   const flood = Array.from({ length: 30_000 }, (_, i) =>
     eventAt(ATTACK + (i % 2), `flood/${i}`, {
       ip: `20.${i >> 8}.${i & 255}.9`,
@@ -384,7 +384,7 @@ test("a flood of addresses and many known sources, which change, hold up nothing
   await world.tickThrough(ATTACK + 3, ATTACK + 4, ticks);
   isRunning = false;
   expect((await world.readSpikes()).length).toBeGreaterThan(0);
-  expect(longestMs).toBeLessThan(100);
+  expect(longestMs).toBeLessThan(70);
 });
 
 test("a source that is added in a minute changes nothing before the next one, so a zone is counted anew once in it", async () => {
