@@ -27,7 +27,7 @@ export interface StoredSourceEvent {
 /** The first span that is read of a longer one, and the most events of a span. More of a flood would not change its counts. */
 const FIRST_SLICE = 10;
 const SLICE_MINUTES = 5;
-export const SLICE_EVENTS = 100_000;
+const SLICE_EVENTS = 100_000;
 const LONGEST_SLICE = 120;
 /** To split a column of so many events takes milliseconds. */
 const MANY_EVENTS = 10_000;
