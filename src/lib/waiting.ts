@@ -84,10 +84,9 @@ const ITEMS_PER_TURN = 2_000;
 
 /** Yields a list in parts of at most 2,000 items, and lets requests and timers run between them. */
 export async function* inTurns<T>(all: readonly T[]): AsyncGenerator<readonly T[]> {
-  if (all.length <= ITEMS_PER_TURN) return yield all;
   for (let from = 0; from < all.length; from += ITEMS_PER_TURN) {
     if (from > 0) await letOthersRun();
-    yield all.slice(from, from + ITEMS_PER_TURN);
+    yield all.length <= ITEMS_PER_TURN ? all : all.slice(from, from + ITEMS_PER_TURN);
   }
 }
 
