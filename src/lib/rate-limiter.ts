@@ -1,11 +1,12 @@
 /** Limits how often something may happen. */
+import { LRUCache } from "lru-cache";
 import type { Clock } from "./clock.ts";
 
 interface RateLimiterOptions {
   /** Number of requests in one full window; all of them may come at once. */
   readonly quota: number;
   readonly windowMs: number;
-  /** Maximum number of remembered keys; the oldest are forgotten first. */
+  /** Maximum number of remembered keys; the least recently used are forgotten first. */
   readonly maxKeys: number;
 }
 
@@ -26,22 +27,11 @@ export type RateLimiter = ReturnType<typeof createRateLimiter>;
  */
 export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptions) {
   const stepMs = windowMs / quota;
-  const fullAt = new Map<string, number>();
-
-  function forgetIdle(nowMs: number): void {
-    for (const [key, at] of fullAt) if (at <= nowMs) fullAt.delete(key);
-    // An attacker with so many addresses gains a fresh quota for each anyway. A tenth is forgotten at once; otherwise
-    // each further key would go through all of them.
-    for (const key of fullAt.keys()) {
-      if (fullAt.size < maxKeys * 0.9) return;
-      fullAt.delete(key);
-    }
-  }
-
+  // An attacker with more addresses gains a fresh quota for each anyway.
+  const fullAt = new LRUCache<string, number>({ max: maxKeys });
   return {
     take(key: string, nowMs: number): Taken {
       const known = fullAt.get(key);
-      if (known === undefined && fullAt.size >= maxKeys) forgetIdle(nowMs);
       // The clock may have been set back, so the wait is at most one window.
       const spentMs = Math.min(Math.max((known ?? nowMs) - nowMs, 0), windowMs);
       const isAllowed = spentMs + stepMs <= windowMs + 1e-6;
@@ -54,8 +44,6 @@ export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptio
         retryAfterMs: isAllowed ? 0 : spentMs + stepMs - windowMs,
       };
     },
-    /** Number of remembered keys. */
-    size: () => fullAt.size,
   };
 }
 

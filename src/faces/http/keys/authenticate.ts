@@ -1,4 +1,5 @@
 /** Finds the caller of an access key, notes its use, and slows those who guess. */
+import { LRUCache } from "lru-cache";
 import type { FoundApiKey } from "#db/keys/api-keys.ts";
 import type { FoundSession } from "#db/keys/sessions.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -75,9 +76,9 @@ export type FailedKeys = ReturnType<typeof createFailedKeys>;
  * SHA-256 hashes of such keys from before the start.
  */
 export function createFailedKeys(known: readonly Buffer[] = []) {
-  const failures = new Map<string, Failures>();
-  // Least recently used first: the first key is dropped first.
-  const goodKeys = new Set(known.slice(0, MAX_GOOD_KEYS).reverse().map(toText));
+  const failures = new LRUCache<string, Failures>({ max: MAX_NETWORKS });
+  const goodKeys = new LRUCache<string, true>({ max: MAX_GOOD_KEYS });
+  for (const hash of known.slice(0, MAX_GOOD_KEYS).reverse()) goodKeys.set(toText(hash), true);
 
   function waitMs(network: string, nowMs: number): number {
     const recorded = failures.get(network);
@@ -95,28 +96,10 @@ export function createFailedKeys(known: readonly Buffer[] = []) {
       goodKeys.delete(digest(key));
       const before = failures.get(network);
       const isForgotten = before === undefined || nowMs - before.failedAt > FORGOTTEN_AFTER_MS;
-      failures.delete(network);
       failures.set(network, { count: (isForgotten ? 0 : before.count) + 1, failedAt: nowMs });
-      dropOldest(failures, MAX_NETWORKS);
     },
-    noteSuccess(key: string): void {
-      const known = digest(key);
-      // Moves the key to the end, so that the least recently used key is first.
-      goodKeys.delete(known);
-      goodKeys.add(known);
-      dropOldest(goodKeys, MAX_GOOD_KEYS);
-    },
+    noteSuccess: (key: string): void => void goodKeys.set(digest(key), true),
   };
-}
-
-function dropOldest(
-  known: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean },
-  max: number,
-): void {
-  for (const key of known.keys()) {
-    if (known.size <= max) return;
-    known.delete(key);
-  }
 }
 
 /** Hashes the key, because a key should be in memory no longer than its request. */
