@@ -2,7 +2,11 @@ import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import type { FileHash } from "./files.ts";
 
-/** A tar archive in the ustar format (POSIX.1-1988), with the size field of GNU tar for members of 8 GiB or more. */
+/**
+ * A tar archive in the ustar format (POSIX.1-1988), with the size field of GNU tar for members of 8 GiB or more. The package
+ * `tar-stream` finds a header only behind the whole content before it, writes one only before a content of known size, and
+ * accepts a file that lacks its end.
+ */
 const BLOCK = 512;
 const SIZE = { at: 124, length: 12 };
 const CHECKSUM = { at: 148, length: 8 };
