@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createRawServer } from "node:net";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { parseConfig } from "#config/config.ts";
@@ -233,6 +234,50 @@ test.each(["csv", "ndjson"])(
     const show = (isTTY: boolean) => runStoreCommand(exportCommand, environment(), args, { now: NOW, isTTY });
     expect(isPlain((await show(true)).out)).toBe(true);
     expect((await show(false)).out).toBe(text);
+  },
+);
+
+const ROWS = "1,2,3\r\n".repeat(50_000);
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+/** Each body is cut where a line or a chunk ends. */
+const CUT: readonly (readonly [string, (text: string) => string | Buffer])[] = [
+  ["connection: close", (text) => text],
+  ["transfer-encoding: identity", (text) => text],
+  ["transfer-encoding: chunked, identity", (text) => text],
+  ["transfer-encoding: not-chunked", (text) => text],
+  ["transfer-encoding: chunked", chunk],
+  ["transfer-encoding: chunked", (text) => `${chunk(text)}0\r\n`],
+  [`content-length: 99999999`, (text) => text],
+  ["content-encoding: zstd", () => ""],
+  ["content-encoding: zstd", (text) => zstdCompressSync(text).subarray(0, -1)],
+  ["content-encoding: gzip", (text) => gzipSync(text)],
+];
+
+test.each(["1.0", "1.1"].flatMap((version) => CUT.map(([header, cut]) => ({ version, header, cut }))))(
+  "an export whose HTTP/$version answer with $header is cut is an error",
+  async ({ version, header, cut }) => {
+    let answered = Buffer.alloc(0);
+    const raw = createRawServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.once("data", () => socket.end(answered));
+    });
+    await once(raw.listen(0, "127.0.0.1"), "listening");
+    const env = {
+      ...environment(),
+      LONGWATCH_URL: `http://127.0.0.1:${(raw.address() as AddressInfo).port}`,
+    };
+    for (const [form, type, begins] of [
+      ["csv", "text/csv", EXPORT_HEADER],
+      ["ndjson", "application/x-ndjson", ""],
+    ] as const) {
+      const head = `HTTP/${version} 200 OK\r\ncontent-type: ${type}\r\n${header}\r\n\r\n`;
+      answered = Buffer.concat([Buffer.from(head), Buffer.from(cut(begins + ROWS))]);
+      const args = ["--zone", "101", "--from", "-1h", "--format", form];
+      const { code, err } = await runStoreCommand(exportCommand, env, args, { now: NOW });
+      expect({ form, code }).toEqual({ form, code: 1 });
+      expect(err).toMatch(/ended its answer before the end|does not say where it ends/);
+    }
+    raw.close();
   },
 );
 

@@ -109,7 +109,8 @@ function findWrong({ status, headers }: Response, type: string): string | null {
     return `the answer has the type ${JSON.stringify(given)} instead of ${type}`;
   const isDelimited =
     headers.has("content-length") ||
-    /\bchunked\b/i.test(headers.get("transfer-encoding") ?? "") ||
+    // Only the last coding delimits. Any other ends with the connection.
+    /(?:^|,)\s*chunked\s*$/i.test(headers.get("transfer-encoding") ?? "") ||
     headers.get("content-encoding") === "zstd";
   return isDelimited ? null : "the answer does not say where it ends";
 }
