@@ -1,4 +1,5 @@
 /** Numbers, durations and times for people. */
+import type { z } from "zod";
 import { clampTime, MINUTE_MS } from "./units.ts";
 
 const formatTenths = createFormat({ maximumFractionDigits: 1 });
@@ -94,4 +95,13 @@ export function showTime(at: number): string {
 export function showSecond(iso: string): string {
   const at = Date.parse(iso);
   return showTime(at - (at % 1_000));
+}
+/** Returns the rule of a bound that a value breaks, in words; null for an issue that is no bound, or that has words of its own. */
+export function wordBound(issue: z.core.$ZodIssue): string | null {
+  if (issue.code !== "too_small" && issue.code !== "too_big") return null;
+  if (!/^Too (small|big)/.test(issue.message)) return null;
+  const [most, bound] =
+    issue.code === "too_small" ? ["at least", Number(issue.minimum)] : ["at most", Number(issue.maximum)];
+  if (issue.origin === "string") return `must have ${most} ${many(bound, "character")}`;
+  return issue.origin === "array" ? `must have ${most} ${many(bound, "item")}` : `must be ${most} ${bound}`;
 }

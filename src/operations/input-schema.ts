@@ -18,6 +18,7 @@ export interface Member {
   readonly flag?: string | null;
   readonly flagDefault?: string;
   readonly operand?: boolean;
+  readonly place?: string;
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
   readonly isSwitch?: true;
@@ -28,11 +29,11 @@ export interface Member {
 
 /** Members of a JSON Schema that only our faces know. */
 export const OWN_KEYWORDS: ReadonlySet<string> = new Set(
-  "flag flagDefault operand unit time isSwitch lines isText masked".split(" "),
+  "flag flagDefault operand place unit time isSwitch lines isText masked".split(" "),
 );
 
 /** Returns the JSON Schema of what a client sends. */
-export function describeInput({ input }: Operation): Member {
+export function describeInput({ input }: Pick<Operation, "input">): Member {
   return z.toJSONSchema(input, { io: "input", unrepresentable: "any", override: useWire }) as Member;
 }
 
@@ -46,10 +47,10 @@ function useWire({
 }): void {
   const { wire, ...rest } = jsonSchema as Record<string, unknown>;
   if (!isObject(wire)) return;
-  const { description, flag, flagDefault, operand, unit, time } = rest;
+  const { description, flag, flagDefault, operand, place, unit, time } = rest;
   for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
   const said = description ?? wire["description"];
-  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, operand, unit, time });
+  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, operand, place, unit, time });
   if (!(zodSchema instanceof z.ZodCustom)) Object.assign(jsonSchema, { isText: true });
 }
 

@@ -64,6 +64,8 @@ declare module "zod" {
     flagDefault?: string;
     /** Whether the command line takes the member as arguments without a dash. Default: if it is a part of the path. */
     operand?: boolean;
+    /** How the help shows the value. Default: by its type. */
+    place?: string;
     /** JSON Schema of the value that a client sends, if the schema reads texts. */
     wire?: Record<string, unknown>;
     /** The command line takes a duration such as 30m. */

@@ -2,6 +2,7 @@
 
 import type { z } from "zod";
 import { ServiceError } from "#lib/errors.ts";
+import { wordBound } from "#lib/format.ts";
 import { isObject } from "#lib/json.ts";
 import { shortenText } from "#lib/text.ts";
 
@@ -48,7 +49,7 @@ export class Refusal extends ServiceError {
 const MAX_SHOWN_CHARS = 100;
 const MAX_MISTAKES = 50;
 /** Fields that may contain a key or a password by mistake. */
-const SECRET_FIELD = /key|secret|token|password|credential|authori[sz]ation/i;
+const SECRET_FIELD = /key(?!type)|secret|token|password|credential|authori[sz]ation/i;
 
 /** Returns every mistake of an input that its schema refused. `isText`: the sender wrote texts, so a list is a repetition. */
 export function findMistakes(
@@ -82,8 +83,10 @@ function toMistakes(issue: z.core.$ZodIssue, root: unknown, isText: boolean): Mi
 function wordRule(issue: z.core.$ZodIssue, value: unknown, isText: boolean): string {
   if (issue.code === "invalid_value" && value !== undefined && issue.message.startsWith("Invalid "))
     return `must be ${issue.values.length === 1 ? "" : "one of "}${issue.values.map(String).join(", ")}`;
-  if (issue.code !== "invalid_type")
-    return value === undefined ? `is missing: ${issue.message}` : issue.message;
+  if (issue.code !== "invalid_type") {
+    const rule = wordBound(issue) ?? issue.message.replace("Invalid string: ", "");
+    return value === undefined ? `is missing: ${rule}` : rule;
+  }
   if (value === undefined) return "is missing";
   if (Array.isArray(value) && isText) return "is given more than once";
   // The schema has words of its own.

@@ -328,7 +328,7 @@ detection: { z: 99 }
       "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks, ca_file",
       "channels.chat: url: 127.0.0.1 is not a public address (loopback)",
       "channels.mail: host: localhost is not a public address (loopback)",
-      'channels.mail.from: "a": must be at least 3',
+      'channels.mail.from: "a": must have at least 3 characters',
       'channels.mail.login.password_file: "./none": must be a readable file',
       "channels.page: routingKey: must be 32 characters",
       `channels.page: url: must be https; plain http is allowed only if private addresses are allowed ${private_}`,

@@ -129,6 +129,6 @@ test("at most 20 destinations and 50 filters of one destination are taken", () =
   expect(mistakesIn(`forward:\n${many}`)).toEqual(["forward: must be at most 20 destinations"]);
   const filters = Array.from({ length: 51 }, (_, at) => `"path:contains:/${at}"`).join(", ");
   expect(mistakesIn(`forward: { d: { kind: file, folder: /x, where: [${filters}] } }`)).toEqual([
-    "forward.d.where: must be at most 50",
+    "forward.d.where: must have at most 50 items",
   ]);
 });

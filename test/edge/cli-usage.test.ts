@@ -61,22 +61,40 @@ describe("all usage mistakes are reported at once, with flag, value and rule", (
       says: ["--pull-zone is missing", "--hostname is missing", "--key-type is missing"],
     },
     { args: "dns-zone check", says: ["--name is missing"] },
+    {
+      args: "containers add --app a --name w --image-name a@b --image-namespace l --image-tag 1 --image-registry-id 1",
+      says: ['--image-name "a@b" must match pattern'],
+    },
+    {
+      args: "hostname set-key-type --pull-zone x --key-type dsa --hostname a",
+      says: [
+        '--pull-zone "x" must be a pull zone\'s number',
+        '--key-type "dsa" must be ecdsa (0) or rsa (1)',
+      ],
+    },
+    {
+      args: "events list --zone 1 --date 2026-11-20T05:00",
+      says: ['--date "2026-11-20T05:00" must be a UTC day'],
+    },
     { args: "volumes delete", says: ["--app is missing", "--volume is missing"] },
-    { args: "api-keys list --page 0 --per-page 2000", says: ["page 0", "perPage 2000"] },
+    {
+      args: "api-keys list --page 0 --per-page 2000",
+      says: ['--page "0" must be at least 1', '--per-page "2000" must be at most 1000'],
+    },
     {
       args: "containers add --name web --env X",
       says: [
         "--app is missing",
         '--env "X" must be NAME=value',
-        "imageName is missing",
-        "imageNamespace is missing",
-        "imageTag is missing",
-        "imageRegistryId is missing",
+        "--image-name is missing",
+        "--image-namespace is missing",
+        "--image-tag is missing",
+        "--image-registry-id is missing",
       ],
     },
     {
       args: "apps update --app a --min 0",
-      says: ["name is missing", "autoScaling.min 0", "autoScaling.max is missing"],
+      says: ["--name is missing", '--min "0" must be at least 1', "--max is missing"],
     },
     {
       args: "apps update --app a --body /nonexistent.json --name x",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { wordBound } from "#lib/format.ts";
 import { closestName } from "#lib/text.ts";
 
 type Path = readonly PropertyKey[];
@@ -58,11 +59,9 @@ function toRule(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_union" && "options" in issue)
     return `must be one of ${(issue.options as readonly unknown[]).join(", ")}`;
   if (issue.code === "invalid_type") return `must be ${KINDS[issue.expected] ?? issue.expected}`;
-  if (issue.code === "too_big") return `must be at most ${issue.maximum}`;
-  if (issue.code === "too_small")
-    return issue.origin === "array" ? "must not be empty" : `must be at least ${issue.minimum}`;
+  if (issue.code === "too_small" && issue.origin === "array") return "must not be empty";
   if (issue.code === "invalid_key") return issue.issues[0]?.message ?? issue.message;
-  return `must be valid: ${issue.message}`;
+  return wordBound(issue) ?? `must be valid: ${issue.message}`;
 }
 
 const KINDS: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 /** Checks a request before anything is sent. */
 import { z } from "zod";
+import { wordBound } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { EdgeError } from "../edge-error.ts";
 import type { EdgeOperation } from "./call.ts";
@@ -50,7 +51,7 @@ export function describeIssue(issue: z.core.$ZodIssue, root: unknown): string {
   if (issue.code === "unrecognized_keys") {
     return `${field === "" ? "" : `${field}: `}${issue.keys.join(", ")}: not a member of this body`;
   }
-  const rule = issue.message.replace(/^Invalid (?:input|option|string): /, "");
+  const rule = wordBound(issue) ?? issue.message.replace(/^Invalid (?:input|option|string): /, "");
   return `${field === "" ? "body" : field} ${show(valueAt(root, issue.path))}: ${rule}`;
 }
 

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { parseLogDay, toLogDay } from "#adapters/edge/list-event-logs.ts";
 import { describeIssue, sortIssues } from "#adapters/edge/transport/check-request.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
@@ -41,16 +40,6 @@ export function createFlagReader(nowMs: number) {
     return at ?? wrong(flag, value, TIME_RULE);
   }
 
-  function day(flag: string, value: string | undefined): string | undefined {
-    if (value === "today") return toLogDay(nowMs);
-    if (value === "yesterday") return toLogDay(nowMs - 86_400_000);
-    const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(value ?? "");
-    const text = iso === null ? (value ?? "") : `${iso[2]}-${iso[3]}-${iso[1]}`;
-    return parseLogDay(text) === null
-      ? wrong(flag, value, "a UTC day: MM-dd-yyyy, yyyy-MM-dd, today or yesterday")
-      : text;
-  }
-
   function filters(values: readonly string[]): { field: string; op: string; value: string[] }[] {
     return values.flatMap((value) => parseFilter(value) ?? wrong("filter", value, FILTER_RULE) ?? []);
   }
@@ -83,5 +72,5 @@ export function createFlagReader(nowMs: number) {
     if (mistakes.length > 0) throw new UsageError(mistakes);
   }
 
-  return { mistakes, notes, wrong, required, integer, id, time, day, filters, check, checkBody, finish };
+  return { mistakes, notes, wrong, required, integer, id, time, filters, check, checkBody, finish };
 }

@@ -5,7 +5,7 @@ import { isObject } from "#lib/json.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import type { EdgeIo } from "./edge-io.ts";
 import type { FlagReader } from "./flag-reader.ts";
-import { readBodyFile } from "./read-body-file.ts";
+import { type ParamsOf, readBodyFile } from "./read-params.ts";
 
 /** Flags that search and export share. */
 export interface WindowFlags {
@@ -95,8 +95,32 @@ function readDimensions(read: FlagReader, text: string): readonly string[] {
   return names.filter((name) => !wrong.includes(name));
 }
 
+/** The flags that select and group events, which the search of the kept events has as well. */
+export function byWindow<Schema extends z.ZodType>(
+  schema: Schema,
+  { isSearch }: { readonly isSearch: boolean },
+): ParamsOf<{
+  shieldZoneId: number;
+  request: z.output<Schema>;
+  limit: number | undefined;
+  pageAll: boolean;
+}> {
+  return (command) => {
+    if (isSearch) addSearchOptions(command);
+    else addWindowOptions(command);
+    return async (options, reading) => {
+      const flags = options as SearchFlags;
+      const shieldZoneId = reading.read.id("zone", flags.zone, "a shield zone's number");
+      const { window, more, limit, pageAll } = readSearchFlags(flags, reading.read);
+      const request = await readSearch(schema, window, more, reading);
+      if (shieldZoneId === undefined || request === undefined) return undefined;
+      return { shieldZoneId, request, limit, pageAll };
+    };
+  };
+}
+
 /** Builds a search or export request. `more` holds members that only one of the two has. */
-export async function readSearch<Schema extends z.ZodType>(
+async function readSearch<Schema extends z.ZodType>(
   schema: Schema,
   flags: WindowFlags,
   more: Record<string, unknown>,

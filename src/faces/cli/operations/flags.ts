@@ -1,8 +1,12 @@
 import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import type { z } from "zod";
 import { SECOND_MS } from "#lib/units.ts";
 import { describeInput, type Member } from "#operations/input-schema.ts";
 import type { Operation } from "#operations/operation.ts";
+import { findMistakes, type Mistake } from "#operations/refusal.ts";
 import { parseTime } from "../edge/parse-time.ts";
+import { gather } from "../options/read-options.ts";
 
 /** An option or an argument of a command, made from a member of the operation's input. */
 export interface Flag {
@@ -17,8 +21,8 @@ export interface Flag {
 }
 
 /** Returns the flags of an operation. The members of an object become flags of their own. */
-export function listFlags(operation: Operation): Flag[] {
-  const inPath = new Set(operation.http[1].match(/(?<=:)\w+/g));
+export function listFlags(operation: Pick<Operation, "input"> & Partial<Pick<Operation, "http">>): Flag[] {
+  const inPath = new Set(operation.http?.[1].match(/(?<=:)\w+/g));
   return listMembers(describeInput(operation), [], inPath);
 }
 
@@ -48,8 +52,9 @@ function listMembers(
 }
 
 /** Returns how the value is shown in the help; null for a flag without a value. */
-export function placeholderOf({ type, time, unit, items, isSwitch, enum: words }: Member): string | null {
+function placeholderOf({ type, place, time, unit, items, isSwitch, enum: words }: Member): string | null {
   if (type === "boolean" || isSwitch === true) return null;
+  if (place !== undefined) return place;
   if (time === true) return "time";
   if (unit !== undefined) return "duration";
   if (type === "array") return items?.type === "integer" ? "numbers" : isFree(items) ? "text" : "words";
@@ -70,8 +75,7 @@ export function describeFlag({ member, isRequired, isOperand }: Flag): string {
   const isNamed =
     words === undefined || member.isSwitch === true || words.every((word) => sentence.includes(String(word)));
   const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
-  const isSaid =
-    fallback === undefined || fallback === false || member.isSwitch === true || sentence.includes("efault");
+  const isSaid = (fallback ?? false) === false || member.isSwitch === true || sentence.includes("efault");
   const notes = [
     ...(isRequired && !isOperand ? ["required"] : []),
     ...(isSaid ? [] : [`default: ${[fallback].flat().map(String).join(",")}`]),
@@ -79,10 +83,34 @@ export function describeFlag({ member, isRequired, isOperand }: Flag): string {
   return `${sentence}${named}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`;
 }
 
+/** Adds the option of a flag to a command. A value that is repeated is gathered. */
+export function addFlag(command: Command, flag: Flag, text = describeFlag(flag)): void {
+  const place = placeholderOf(flag.member);
+  if (place === null) command.option(`--${flag.name}`, text);
+  else command.option(`--${flag.name} <${place}>`, text, gather);
+}
+
+/** Returns what was typed for a flag. `true`: the flag has no value. */
+export type Typed = (flag: Flag) => readonly string[] | true | undefined;
+
+/** Returns the value of a flag's option as commander has parsed it. */
+export function typedOption(options: Readonly<Record<string, unknown>>, { name }: Flag): ReturnType<Typed> {
+  return toList(options[name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]);
+}
+
+export function toList(value: unknown): readonly string[] | true | undefined {
+  if (value === undefined || value === true) return value;
+  return [value].flat().map(String);
+}
+
+export function isMany({ member }: Flag): boolean {
+  return member.type === "array" && member.isText !== true;
+}
+
 /** Returns the input that the typed values say, without checking it. `nowMs` is where relative times begin. */
 export function readInput(
   flags: readonly Flag[],
-  typed: (flag: Flag) => readonly string[] | true | undefined,
+  typed: Typed,
   nowMs: number,
   mistakes: string[] = [],
 ): Record<string, unknown> {
@@ -153,4 +181,42 @@ function toDuration(text: string, unit: "minutes" | "ms"): unknown {
   const ms = Number(count) * (UNIT_SECONDS[letter] ?? Number.NaN) * SECOND_MS;
   if (Number.isNaN(ms)) return text;
   return unit === "ms" ? ms : ms / (60 * SECOND_MS);
+}
+
+/** Checks an input as it was typed. Adds its mistakes, and then returns undefined. */
+export function checkInput<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  { flags, typed, mistakes }: { flags: readonly Flag[]; typed: Typed; mistakes: string[] },
+): z.output<Schema> | undefined {
+  const { success, data, error } = schema.safeParse(input);
+  if (success) return data;
+  const found = findMistakes(error, input, { isText: true });
+  mistakes.push(...found.map((mistake) => wordMistake(mistake, flags, typed)));
+  return undefined;
+}
+
+/** Words a mistake with the flag instead of the member, and with the value as it was typed: `--limit "0" must be ...`. */
+export function wordMistake({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Typed): string {
+  const path = field.replaceAll(/\[\d+\]/g, "");
+  const flag = flags.find((one) => one.path.join(".") === path);
+  const below = flags.filter((one) => one.path.join(".").startsWith(`${path}.`)).map(nameOf);
+  const name = flag === undefined ? (below.length > 0 ? below.join(", ") : `--${path}`) : nameOf(flag);
+  const isDuration = flag?.member.unit !== undefined;
+  const last = flag === undefined ? undefined : [typed(flag)].flat().at(-1);
+  const isConverted = isDuration || flag?.member.time === true;
+  const given = isConverted && value !== undefined && typeof last === "string" ? JSON.stringify(last) : value;
+  const shown = given === undefined || given.startsWith('"') ? given : `"${given}"`;
+  const isNumberless = isDuration && value?.startsWith('"') === true;
+  const said = isNumberless ? "must be a duration such as 30m, 2h or 7d" : rule;
+  // Members with a name of two words have a flag of another name.
+  const words = said.replaceAll(/\b[a-z]+[A-Z]\w*/g, (member) => {
+    const meant = flags.find((one) => one.path.at(-1) === member);
+    return meant === undefined ? member : nameOf(meant);
+  });
+  return `${name}${shown === undefined ? "" : ` ${shown}`} ${words}`;
+}
+
+function nameOf({ name, isOperand }: Flag): string {
+  return isOperand ? `<${name}>` : `--${name}`;
 }

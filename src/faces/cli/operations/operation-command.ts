@@ -3,12 +3,12 @@ import type { Config } from "#config/config.ts";
 import { isObject } from "#lib/json.ts";
 import { toPlainTexts } from "#lib/text.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
-import { findMistakes, type Mistake, Refusal } from "#operations/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { gather, readActor, readAfter } from "../options/read-options.ts";
+import { readActor, readAfter } from "../options/read-options.ts";
 import {
   commandGroup,
   type StoreIo,
@@ -17,7 +17,18 @@ import {
   toCommandError,
 } from "../store/store-command.ts";
 import { drawTable, pickPaint } from "../terminal/print.ts";
-import { describeFlag, type Flag, listFlags, placeholderOf, readInput } from "./flags.ts";
+import {
+  addFlag,
+  checkInput,
+  describeFlag,
+  isMany,
+  listFlags,
+  readInput,
+  type Typed,
+  toList,
+  typedOption,
+  wordMistake,
+} from "./flags.ts";
 import { pickAsk, readPages } from "./pick-ask.ts";
 import { allowRemote } from "./remote-commands.ts";
 
@@ -68,14 +79,9 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
     );
   for (const flag of operands)
     command.argument(`[${flag.name}${isMany(flag) ? "..." : ""}]`, describeFlag(flag));
-  for (const flag of flags.filter(({ isOperand }) => !isOperand)) {
-    const place = placeholderOf(flag.member);
-    const typed = `--${flag.name}${place === null ? "" : ` <${place}>`}`;
-    if (place === null) command.option(typed, describeFlag(flag));
-    else if (isPaged && flag.name === "limit")
-      command.option(typed, `show at most this many (default: ${most})`, gather);
-    else command.option(typed, describeFlag(flag), gather);
-  }
+  for (const flag of flags.filter(({ isOperand }) => !isOperand))
+    if (isPaged && flag.name === "limit") addFlag(command, flag, `show at most this many (default: ${most})`);
+    else addFlag(command, flag);
   if (changes)
     command.option("--by <name>", "name of the person who does it (default: the user who runs the command)");
   command.option("--json", "print the answer as JSON");
@@ -86,18 +92,12 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         if (isMany(flag) && flag.isOperand) return args.length === 0 ? undefined : args;
         // People type the numbers as lists show them: #3.
         if (flag.isOperand) return toList(args[operands.indexOf(flag)]?.replace(/^#/, ""));
-        return toList(options[toOptionName(flag.name)]);
+        return typedOption(options, flag);
       };
       const input: Record<string, unknown> = { ...preset, ...readInput(flags, typed, nowMs, read.mistakes) };
       const { limit, ...unlimited } = input;
       const checked = isPaged ? unlimited : input;
-      const parsed = operation.input.safeParse(checked);
-      if (!parsed.success)
-        read.mistakes.push(
-          ...findMistakes(parsed.error, checked, { isText: true }).map((mistake) =>
-            word(mistake, flags, typed),
-          ),
-        );
+      checkInput(operation.input, checked, { flags, typed, mistakes: read.mistakes });
       const size = isPaged ? readLimit(read, limit) : undefined;
       const config = readAfter(read, readConfig);
       const actor = changes ? readActor(read, options["by"] as string | undefined, config) : null;
@@ -122,7 +122,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         if (exitCode !== 0) io.setExitCode(exitCode);
       } catch (thrown) {
         throw thrown instanceof Refusal
-          ? toCommandError(thrown, (mistake) => word(mistake, flags, typed))
+          ? toCommandError(thrown, (mistake) => wordMistake(mistake, flags, typed))
           : thrown;
       }
     }),
@@ -134,47 +134,6 @@ function readLimit(read: FlagReader, typed: unknown): number | undefined {
   if (typeof typed !== "string") return undefined;
   if (/^([1-9]\d{0,3}|10000)$/.test(typed)) return Number(typed);
   return read.wrong("limit", typed, "a whole number from 1 to 10,000");
-}
-
-function isMany({ member }: Flag): boolean {
-  return member.type === "array" && member.isText !== true;
-}
-
-function toList(value: unknown): readonly string[] | true | undefined {
-  if (value === undefined || value === true) return value;
-  return [value].flat().map(String);
-}
-
-/** Commander's name of an option: `durationMinutes` for `--duration-minutes`. */
-function toOptionName(flag: string): string {
-  return flag.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
-
-type Typed = (flag: Flag) => readonly string[] | true | undefined;
-
-/** Words a mistake with the flag instead of the member, and with the value as it was typed: `--limit "0" must be ...`. */
-function word({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Typed): string {
-  const path = field.replaceAll(/\[\d+\]/g, "");
-  const flag = flags.find((one) => one.path.join(".") === path);
-  const below = flags.filter((one) => one.path.join(".").startsWith(`${path}.`)).map(nameOf);
-  const name = flag === undefined ? (below.length > 0 ? below.join(", ") : `--${path}`) : nameOf(flag);
-  const isDuration = flag?.member.unit !== undefined;
-  const last = flag === undefined ? undefined : [typed(flag)].flat().at(-1);
-  const isConverted = isDuration || flag?.member.time === true;
-  const given = isConverted && value !== undefined && typeof last === "string" ? JSON.stringify(last) : value;
-  const shown = given === undefined || given.startsWith('"') ? given : `"${given}"`;
-  const isNumberless = isDuration && value?.startsWith('"') === true;
-  const said = isNumberless ? "must be a duration such as 30m, 2h or 7d" : rule;
-  // Members with a name of two words have a flag of another name.
-  const words = said.replaceAll(/\b[a-z]+[A-Z]\w*/g, (member) => {
-    const meant = flags.find((one) => one.path.at(-1) === member);
-    return meant === undefined ? member : nameOf(meant);
-  });
-  return `${name}${shown === undefined ? "" : ` ${shown}`} ${words}`;
-}
-
-function nameOf({ name, isOperand }: Flag): string {
-  return isOperand ? `<${name}>` : `--${name}`;
 }
 
 function columnsOf({ stdout: { isTTY, columns = 0 } }: StoreIo): number {
