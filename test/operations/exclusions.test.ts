@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { storeProposal } from "#db/detection/exclusions.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { createRandom } from "#emulator/traffic/random.ts";
 import { loadSubject } from "#faces/cli/commands.ts";
@@ -6,6 +7,7 @@ import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
+import { maskVerdict } from "#operations/alerts/mask-message.ts";
 import { replayClause } from "#operations/exclusions/replay.ts";
 import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
@@ -412,4 +414,31 @@ test("a masked key sees no form that masking would change into another pattern, 
     for (const text of shown.texts) expect(whole.texts).toContain(text);
     expect(shown).toMatchObject(path === "/plain/x" ? whole : { reaches: ["rule", "rule"], hiddenForms: 2 });
   }
+});
+
+test("a masked key is told which proposed exclusions it cannot try, in the list and in a verdict", async () => {
+  const clauses = ["/ip/203.0.113.9/edit", "/reviews/{n}"].map((template) => {
+    return { ruleIds: [RULE], template, method: "POST", parameter: "ARGS:title" };
+  });
+  const numbers = { covered: 1, events: 9, together: [] };
+  const narrow = { form: "narrow" as const, ruleId: RULE, ...numbers, refusal: null };
+  const proposal = { ...narrow, clauses };
+  await storeProposal(world.database.db, { zoneId: FORM_ZONE, spikeId: null, proposal, now: NOW });
+  const { url } = await startArchive(world.database.url, {}, { clock: () => NOW }, { files: folder.files });
+  const list = async (isMasked: boolean) => {
+    const { key } = await makeKey(world.database, "reader", { isMasked });
+    const answer = await fetch(`${url}/api/v1/exclusions?zone=${FORM_ZONE}`, { headers: { AccessKey: key } });
+    const { items } = (await answer.json()) as { items: { template: string; isHidden: boolean }[] };
+    return items.map(({ template, isHidden }) => ({ template, isHidden }));
+  };
+  const [first, second] = clauses.map(({ template }) => ({ template, isHidden: false }));
+  expect(await list(false)).toEqual(expect.arrayContaining([first, second]));
+  const hidden = { template: "/ip/203.0.113.*/edit", isHidden: true };
+  expect(await list(true)).toEqual(expect.arrayContaining([hidden, second]));
+
+  const verdict = { sample: null, exclusion: proposal };
+  const refusal = "Not shown: an address is in it, which your key does not see.";
+  expect(maskVerdict(verdict).exclusion).toEqual({ ...narrow, clauses: [], refusal });
+  const open = { ...proposal, clauses: clauses.slice(1) };
+  expect(maskVerdict({ ...verdict, exclusion: open }).exclusion).toEqual(open);
 });

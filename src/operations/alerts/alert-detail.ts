@@ -111,7 +111,10 @@ const Member = z.object({
   alertId: z.number().int().nullable().describe("The rule's own alert. It notifies no channel."),
 });
 
-const Choice = z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: Name });
+/** Has no address for a masked key. User agents and paths stay, because they must match. */
+const Choice = z
+  .object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: Name })
+  .meta({ masked: "open" });
 
 const Attacker = z
   .object({
@@ -238,10 +241,7 @@ async function describeAlert(
   const silences = toSilences(await readSilences(db, span));
   const deliveries = await readAlertDeliveries(db, row.id);
   const { message } = parseDetails(row.details);
-  // A masked key must not name an address in a silence.
-  const choices = (message === null ? [] : silenceChoices(message)).filter(
-    ({ matchers }) => !caller.masked || matchers.ip === undefined,
-  );
+  const choices = message === null ? [] : silenceChoices(message, caller.masked);
   return {
     ...toAlert(row, { silences, now }),
     facts: message === null ? null : Facts.parse(message),

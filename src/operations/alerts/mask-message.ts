@@ -1,4 +1,7 @@
+import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { maskAddress, maskNullable, maskRows, maskText } from "#stages/archive/mask/mask.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
@@ -27,7 +30,8 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
     verdict: verdict && maskVerdict(verdict),
-    howToSilence: maskNullable(howToSilence),
+    // A masked command would name another address, or a user agent that nobody has.
+    howToSilence: howToSilence && silenceCommand(message.alertId, silenceChoices(message, true)),
     disagreement: disagreement === undefined ? undefined : maskText(disagreement),
     ...(exclusion === undefined ? {} : { exclusion: maskExclusion(exclusion) }),
     top: { ...top, ips: maskRows(top.ips) },
@@ -38,15 +42,32 @@ export function maskMessage(message: AlertMessage): AlertMessage {
 /** The command names the path of a request. With an address masked, it would try another path. */
 function maskExclusion(exclusion: NonNullable<AlertMessage["exclusion"]>) {
   if (maskNullable(exclusion.command) === exclusion.command) return exclusion;
-  return { command: null, reason: "Not shown: an address is in it, which your key does not see." };
+  return { command: null, reason: NOT_SHOWN };
+}
+
+const NOT_SHOWN = "Not shown: an address is in it, which your key does not see.";
+
+/** Returns whether a masked key sees other texts of the clause than those that match. */
+export function isMaskedClause({ template, method, parameter }: ExclusionClause): boolean {
+  return [template, method, parameter].some((text) => maskNullable(text) !== text);
+}
+
+function maskProposal(proposal: ExclusionProposal): ExclusionProposal {
+  return proposal.clauses.some(isMaskedClause)
+    ? { ...proposal, clauses: [], refusal: proposal.refusal ?? NOT_SHOWN }
+    : proposal;
 }
 
 /** A request may quote the address of its sender. The matched text is of a raw record, which a masked key does not see. */
-export function maskVerdict<One extends { readonly sample: { readonly matched: string | null } | null }>(
-  verdict: One,
-): One {
-  const { sample } = verdict;
-  const shown = { ...verdict, sample: sample && { ...sample, matched: null } };
+export function maskVerdict<
+  One extends {
+    readonly sample: { readonly matched: string | null } | null;
+    readonly exclusion?: ExclusionProposal | null;
+  },
+>(verdict: One): One {
+  const { sample, exclusion } = verdict;
+  const proposed = exclusion == null ? {} : { exclusion: maskProposal(exclusion) };
+  const shown = { ...verdict, ...proposed, sample: sample && { ...sample, matched: null } };
   return replaceInJson(shown, maskAddress, { dropTraits: false }) as One;
 }
 

@@ -11,6 +11,7 @@ import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { describeClause, writeForms } from "#stages/detection/exclusion/write-forms.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { isMaskedClause } from "../alerts/mask-message.ts";
 import {
   IsoTime,
   Name,
@@ -225,6 +226,11 @@ const Item = z
     template: Text.nullable(),
     method: Text.nullable(),
     parameter: Text.nullable(),
+    isHidden: z
+      .boolean()
+      .describe(
+        "True if an address in these texts is masked for your key: tried as they are, they match nothing.",
+      ),
     proposedAt: IsoTime,
     followedAt: IsoTime.nullable().describe(
       "The rule's last event on the path, if somebody seems to have applied it.",
@@ -269,7 +275,8 @@ export const listProposed = defineQuery({
     for (const { id, zoneId, spikeId, clause, proposedAt, followedAt } of rows) {
       const today =
         followedAt === null ? null : await countOnPath(db, { zoneId, clause }, { nowMs: now, toUrlPattern });
-      const shown = { id, zone: zoneId, spikeId, clause: describeClause(clause), ...clause, today };
+      const isHidden = caller.masked && isMaskedClause(clause);
+      const shown = { id, zone: zoneId, spikeId, clause: describeClause(clause), ...clause, isHidden, today };
       items.push({ ...shown, proposedAt: toIso(proposedAt), followedAt: toIsoOrNull(followedAt) });
     }
     return { items, next: null };

@@ -157,7 +157,7 @@ export function matchAlert(
   if (kind === "self" || message === null)
     return `Alert ${id} is about Longwatch itself. Only a silence for the kind self mutes such alerts.`;
   if (zoneId === null) return `Alert ${id} is about rules in several zones. Name the zones in the silence.`;
-  const choices = silenceChoices(message).filter((one) => !masked || one.matchers.ip === undefined);
+  const choices = silenceChoices(message, masked);
   const isWanted = (one: SilenceChoice) => (scope === undefined ? one.scope !== "zone" : one.scope === scope);
   const matchers = choices.find(isWanted)?.matchers;
   if (matchers !== undefined) return matchers;

@@ -149,7 +149,11 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
     "",
     draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], looks),
     ...(exclusion === null || refusal !== null
-      ? [line(refusal === null ? "No exclusion is proposed." : `No exclusion is proposed. ${refusal}`)]
+      ? [
+          line(
+            `${exclusion?.form === "narrow" ? "Exclusion:" : "No exclusion is proposed."} ${refusal ?? ""}`,
+          ),
+        ]
       : [
           `Exclusion (${exclusion.form}), for ${formatShare(exclusion.covered)} of ${many(exclusion.events, "event")}. Longwatch does not apply it.`,
           ...exclusion.clauses.map((clause) => `  ${line(describeClause(clause))}`),

@@ -57,6 +57,31 @@ test("a masked key sees no full address of an attacker, in the feed, in the list
   ]);
 });
 
+test("a masked key gets commands and matchers that silence what they name, everywhere the same", async () => {
+  const { url } = await world.start();
+  const masked = await world.key("operator", { isMasked: true });
+  const read = async (spike: object, minute: number) => {
+    await world.alerts().clear();
+    await world.alerts().openSpike(minute, spike);
+    await world.alerts().runAt(minute + 1);
+    const id = (await world.alerts().alerts())[0]?.id;
+    const detail = await ask<AlertDetail>(url, `/api/v1/alerts/${id}?message=true`, masked);
+    const feed = await (await call(url, "/api/v1/alerts.atom", masked)).text();
+    const [{ command, matchers } = { command: null, matchers: null }] = detail.silenceChoices;
+    expect([detail.howToSilence, detail.message?.howToSilence]).toEqual([command, command]);
+    expect(feed.replaceAll("&#39;", "'")).toContain(`Silence: ${command}`);
+    return { command, matchers };
+  };
+  // A version that looks like an address must stay, or nothing would match.
+  expect(await read(incidentOf(attackerOf(UA, 0, { kind: "ips_per_ua" })), 0)).toMatchObject({
+    command: expect.stringContaining(`--ua='${UA}'`) as string,
+    matchers: { zone: [101], ua: [UA] },
+  });
+  const ofAddress = await read(incidentOf(attackerOf(KEY, 0)), 0);
+  expect(ofAddress.command).toMatch(/^longwatch silences add /);
+  expect(JSON.stringify(ofAddress)).not.toMatch(/--ip|198\.51\.100|"ip"/);
+});
+
 test.each(["resolve", "silence"])("a masked key cannot try addresses of attackers: %s", async (act) => {
   const { url } = await world.start();
   await world.alerts().openSpike(0, INCIDENT());

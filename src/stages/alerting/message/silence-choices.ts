@@ -25,23 +25,19 @@ const MAX_VALUE_CHARS = 300;
 
 /**
  * Returns the silences that can be made from an alert, the narrowest first: its address, network or other source, then
- * its rule, then its zone. None for an alert about Longwatch itself or about several zones.
+ * its rule, then its zone. None for an alert about Longwatch itself or about several zones. A masked caller must not name an address.
  */
-export function silenceChoices({
-  kind,
-  zoneId,
-  ruleId,
-  rules = [],
-  traits = {},
-  silenceBy = [],
-  attackers = [],
-}: SilenceSubject): SilenceChoice[] {
+export function silenceChoices(
+  { kind, zoneId, ruleId, rules = [], traits = {}, silenceBy = [], attackers = [] }: SilenceSubject,
+  isMasked = false,
+): SilenceChoice[] {
   if (zoneId === null || kind === "self") return [];
   const zone = [zoneId];
   const active = attackers.filter(({ isActive = true, role }) => isActive && role !== "facet");
   // A silence mutes an incident if it matches every attacker.
   const muted = active.length > 1 ? active.map((one) => one.traits) : [traits];
   const sources = silenceBy.flatMap((trait): SilenceChoice[] => {
+    if (isMasked && trait === "ip") return [];
     const patterns = muted.flatMap((one) => toPattern(trait, one[trait]?.[0] ?? "") ?? []);
     if (patterns.length < muted.length) return [];
     return [{ scope: "source", matchers: { zone, [trait]: [...new Set(patterns)] } }];

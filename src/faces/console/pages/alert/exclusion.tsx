@@ -36,7 +36,16 @@ export function ExclusionPanel({ alert: { verdicts, zoneId } }: { readonly alert
 }
 
 /** The replay is asked for by a click, because it reads everything that is kept. */
-export function Clause({ zone, clause }: { readonly zone: number; readonly clause: ExclusionClause }) {
+export function Clause({
+  zone,
+  clause,
+  isHidden = false,
+}: {
+  readonly zone: number;
+  readonly clause: ExclusionClause;
+  /** Whether the key sees another text than the one that matches. */
+  readonly isHidden?: boolean;
+}) {
   const { ruleIds, template, method, parameter } = clause;
   const [rule = ""] = ruleIds;
   const [isAsked, setAsked] = useState(false);
@@ -49,7 +58,7 @@ export function Clause({ zone, clause }: { readonly zone: number; readonly claus
         <Payload
           text={`rule ${rule} for ${matched}${method === null ? "" : `${method} `}${template ?? "every path"}`}
         />
-        {isAsked ? null : <QuietButton word="Replay 30 days" onClick={() => setAsked(true)} />}
+        {isAsked || isHidden ? null : <QuietButton word="Replay 30 days" onClick={() => setAsked(true)} />}
       </div>
       {isAsked ? (
         <QueryView query={tried} asking="a replay of 30 days">

@@ -15,10 +15,11 @@ export function Exclusions({ zone, rule }: RuleKey) {
       {({ items }) => {
         const own = items.filter(({ ruleIds }) => ruleIds.includes(rule));
         if (own.length === 0) return <Empty>No exclusion was proposed for this rule.</Empty>;
-        return own.map(({ id, proposedAt, followedAt, today, ...clause }) => (
+        return own.map(({ id, proposedAt, followedAt, today, isHidden, ...clause }) => (
           <Box key={id} px={12} pb={8}>
-            <Clause zone={zone} clause={clause} />
+            <Clause zone={zone} clause={clause} isHidden={isHidden} />
             <div className="lw-note">
+              {isHidden ? "An address is in it, which your key does not see. " : ""}
               <Moment say="proposed " at={proposedAt} />
               <Moment say=", quiet there since " at={followedAt} />
               {today === null
