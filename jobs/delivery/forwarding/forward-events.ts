@@ -6,7 +6,8 @@ import { formatDuration } from "#lib/format.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
-import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import { maskText } from "#stages/archive/mask/mask.ts";
+import { DeliveryError, describeFailure } from "#stages/delivery/delivery-error.ts";
 import { retryPause } from "#stages/delivery/forwarding/plan-looks.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { forwardZone } from "./forward-zone.ts";
@@ -104,7 +105,9 @@ async function forward(
     const before = acknowledged > 0 ? 0 : failures;
     const pauseMs = retryPause(cause, before + 1);
     const isRefused = cause.disposition === "give-up";
-    await noteFailure(database.db, name, { pauseMs, isRefused, error: cause.message });
+    // The receiver may quote an event, and no erasure changes this row.
+    const error = maskText(describeFailure(cause).text);
+    await noteFailure(database.db, name, { pauseMs, isRefused, error });
     // Said once: the alert and the status tell the rest.
     if (failures === 0) log.warn({ destination: name, code: cause.code, err: cause }, "forwarding failed");
     return undefined;

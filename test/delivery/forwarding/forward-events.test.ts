@@ -172,6 +172,16 @@ test("a receiver that refuses most events counts as wrongly set up: they wait an
   expect(receiver.stored.size).toBe(12);
 });
 
+test("an address that a receiver quotes in its refusal is masked in the destination's last error", async () => {
+  await world.store(Array.from({ length: 120 }, (_, index) => event(5, `e${index}`)));
+  const refuse: (typeof receiver.next)[number] = (_lines, response) =>
+    response.writeHead(400).end("no address: 203.0.113.7\nand more");
+  receiver.next.push(...Array.from({ length: 100 }, () => refuse));
+  await world.run();
+  const { rows } = await pool.query<{ last_error: string }>("select last_error from forward_destinations");
+  expect(rows).toEqual([{ last_error: expect.stringContaining("no address: 203.0.113.* and more") }]);
+});
+
 test("a failing receiver is left alone for a while, and then gets everything", async () => {
   await world.store([event(5, "a"), event(65, "b")]);
   receiver.next.push((_lines, response) => response.writeHead(401).end());
