@@ -19,9 +19,9 @@ schedule:
   archive-days: "0 15 2-6 * * *"   # five times in the night
 \`\`\`
 
-\`config check\` names every wrong expression and shows the next runs of the others. An expression with a longer pause than the table
-allows is refused, with the reason. \`jobs list\` shows the last and the next run of each tick, and why a run did nothing. Ticks with the emulated
-platform are more frequent.
+\`config check\` names every wrong expression and shows the next runs of the others. Each line below has the default and the longest
+pause; an expression with a longer pause is refused, with the reason. \`jobs list\` shows the last and the next run of each tick, and
+why a run did nothing. Ticks with the emulated platform are more frequent.
 
 Zones are polled every ten seconds if all polls then take at most half of the request budget (\`EDGE_REQUESTS_PER_SECOND\`): up to 50
 zones within ten requests a second. With more zones the pause is longer: 20 seconds with 100 zones, 30 with 150. An expression in the file
@@ -30,24 +30,18 @@ wins.
 const BEGIN = "<!-- config -->";
 const END = "<!-- /config -->";
 
-/** Returns two Markdown tables: one line per variable, and one line per tick of the configuration file's schedule. */
+/** Returns two Markdown lists: one line per variable, and one line per tick of the configuration file's schedule. */
 export function configTable(): string {
-  const rows = describeConfig().map(({ variables, rule, fallback, description }) => [
-    variables.map(code).join(", "),
-    description,
-    rule,
-    fallback === null ? "" : code(fallback),
-  ]);
+  const variables = describeConfig().map(({ variables: names, rule, fallback, description }) => {
+    const standard = fallback === null ? "" : `, default ${code(fallback)}`;
+    return `- ${names.map(code).join(", ")}${standard}: ${description} (${rule})`;
+  });
   const ticks = TICK_NAMES.map((name) => {
     const { expression, slowest, longestMs }: Tick = TICKS[name];
     const fallback = slowest === undefined ? code(expression) : `${code(expression)} to ${code(slowest)}`;
-    return [code(name), fallback, formatDuration(longestMs)];
+    return `- ${code(name)}: ${fallback}, ${formatDuration(longestMs)}`;
   });
-  return `${table(["Variable", "Meaning", "Must be", "Default"], rows)}\n${SCHEDULE}\n${table(["Job", "Default", "Longest pause"], ticks)}`;
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+  return `${variables.join("\n")}\n\n${SCHEDULE}\n${ticks.join("\n")}\n`;
 }
 
 /**

@@ -194,8 +194,8 @@ function describeService(service: RunningService | null, different: readonly Dif
 }
 
 function tableCommand(io: StoreIo): Command {
-  return storeCommand("table", "Print every variable as a Markdown table.", TABLE_HELP, io)
-    .option("--write <file>", "write the table between the markers of this file")
+  return storeCommand("table", "Print every variable as a line of Markdown.", TABLE_HELP, io)
+    .option("--write <file>", "write the lines between the markers of this file")
     .option("--json", "print every variable as JSON")
     .action(
       storeAction<{ write?: string; json?: true }>(io, async ({ write, json }, read) => {
