@@ -7,14 +7,14 @@ const PAGE = path.join(ROOT, "docs", "architecture.md");
 const UPDATE = "node_modules/.bin/vitest run test/docs/architecture.test.ts --update";
 const TABLE = /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?export const \w+ = pgTable\(\s*"(\w+)"/g;
 
-/** Returns a line for each table: its name, and the first sentence of its docstring. */
+/** Returns a line for each table: its name, and the first sentence of its docstring up to a semicolon. */
 function listTables(): string[] {
   const files = globSync("db/schema/*.ts", { cwd: ROOT });
   const tables = files.flatMap((file) => [...readFileSync(path.join(ROOT, file), "utf8").matchAll(TABLE)]);
   return tables
     .map(([, docstring = "", name]) => {
       const text = docstring.replaceAll(/\s*\n? \*? ?\s*/g, " ").trim();
-      return `- \`${name}\`: ${/^.*?\.(?= |$)/.exec(text)?.[0] ?? "no sentence"}`;
+      return `- \`${name}\`: ${/^.*?(?=;|\.(?: |$))/.exec(text)?.[0] ?? "no sentence"}`;
     })
     .toSorted();
 }
