@@ -52,7 +52,7 @@ export const alerts = pgTable(
 );
 
 /**
- * Every transition of every alert, numbered in the order of their commits: a reader that has seen number n has missed
+ * Every transition of every alert, numbered in the order of their commits. A reader that has seen number n has missed
  * no lower number. Written by a trigger at the end of the transaction that changes an alert; read by the alert
  * stream.
  */

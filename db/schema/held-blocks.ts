@@ -2,8 +2,8 @@ import { index, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
 import { blockColumns } from "./archive.ts";
 
 /**
- * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was
- * missing. Written by walk-days, poll-events and repair-window. judge-held moves each row to raw_blocks once the key is
+ * Raw blocks that wait for the pseudonym key; an erasure may cover their records, and cannot be judged without the key.
+ * Written by walk-days, poll-events and repair-window. judge-held moves each row to raw_blocks once the key is
  * available and no event in the block's time span is held any more.
  */
 export const heldBlocks = pgTable(

@@ -4,7 +4,7 @@ import { isOneOf } from "../postgres/terms.ts";
 import { eventColumns } from "./events.ts";
 
 /**
- * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by
+ * Events that wait for the pseudonym key; an erasure may cover them, and cannot be judged without the key. Written by
  * walk-days, poll-events and repair-window. judge-held moves each row to waf_events once the key is available.
  * Nothing else reads the table. Not partitioned, because the table is empty while the key is available.
  */

@@ -25,7 +25,7 @@ export const apiKeys = pgTable("api_keys", {
 });
 
 /**
- * People who are signed in to the console, each with the rights of one key, or with their own if they signed in at the
+ * People who are signed in to the console; each has the rights of one key, or their own if they signed in at the
  * issuer. Written and read by http; its secrets are only in the browser: one in the cookie, one in the page.
  */
 export const sessions = pgTable(

@@ -58,7 +58,7 @@ export const ruleMetrics = pgTable(
 );
 
 /**
- * One clock hour of one rule for the spike detector: its events, and the largest count of a window of 3, 15 or 60
+ * One clock hour of one rule for the spike detector; its events, and the largest count of a window of 3, 15 or 60
  * minutes that ends in it. An hour without events has a row if windows of the hour before reach into it. Written by
  * roll-up-trends from the minute buckets, in their transaction; read by detect-spikes.
  */

@@ -54,7 +54,7 @@ export const replicas = pgTable("replicas", {
 });
 
 /**
- * How many requests all replicas together may send now: a token bucket, written and read before each request. A new
+ * How many requests all replicas together may send now; a token bucket, written and read before each request. A new
  * bucket is full. The other rows are of zones that the platform refused: such a row has a zone and a pause, and no use
  * for its tokens.
  */
@@ -112,7 +112,7 @@ export const requestedRuns = pgTable(
 );
 
 /**
- * Random secrets shared by all replicas, such as the one that signs page cursors and the key of the hashes of matched texts.
+ * Random secrets shared by all replicas; one signs page cursors, one is the key of the hashes of matched texts.
  * Written by the first replica that reads a secret, read by http and ingest.
  */
 export const serverSecrets = pgTable("server_secrets", {

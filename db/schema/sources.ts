@@ -41,7 +41,7 @@ export const sourceHours = pgTable(
 );
 
 /**
- * The most rules that an address triggered on a UTC day in windows of 3, 15 and 60 minutes, from five rules in an hour
+ * The most rules that an address triggered on a UTC day; in windows of 3, 15 and 60 minutes, from five rules in an hour
  * on. The second largest of a week is usual for the address. Holds addresses: kept for eight days, erased with its
  * person. Written by detect-sources.
  */
