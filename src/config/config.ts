@@ -1,20 +1,27 @@
 import path from "node:path";
-import type { z } from "zod";
 import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { LogLevel } from "#lib/log.ts";
-import { createSecret, type Secret } from "#lib/secret.ts";
-import { closestName } from "#lib/text.ts";
+import type { Secret } from "#lib/secret.ts";
 import type { ProcessRole } from "#model/kinds.ts";
 import { toSchedule } from "#model/schedule.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/registry.ts";
-import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
-import { checkAddress, findFolderMistake } from "./check-opening.ts";
-import { aboutVariable, Environment, SECRETS, VARIABLES } from "./environment.ts";
+import type { Retention } from "#stages/privacy/retention.ts";
+import { aboutVariable, Environment, VARIABLES } from "./environment.ts";
+import {
+  allowsPrivate,
+  checkFallback,
+  findServiceMistakes,
+  findUnknown,
+  type Given,
+  isPlain,
+  show,
+} from "./environment-mistakes.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
+import { toConfig, toEnvironmentChannels, toPublicUrl } from "./to-config.ts";
 
 export interface RemoteService {
   /** Behind a proxy it may have a path. Without a slash at its end. */
@@ -122,8 +129,6 @@ export interface Config {
   /** Reads the file of EDGE_API_KEY_FILE again, after which `edge.key` reveals its key. Without a file: `same`. */
   readonly rereadKey: () => Reread;
 }
-
-type Given = Record<string, string>;
 
 /**
  * The only reader of the environment. Empty variables count as unset.
@@ -298,12 +303,6 @@ function createAlertingReader(
   };
 }
 
-/** Returns whether the address is plain HTTP to another machine than this one. */
-function isPlain(url: string | undefined): boolean {
-  const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
-  return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
-}
-
 /** The address on which HTTP listens. */
 export function toOwnUrl({ host, port }: { readonly host: string; readonly port: number | string }): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -321,31 +320,6 @@ function toConsoleUrl(given: Given): string | null {
   return toPublicUrl(given["LONGWATCH_PUBLIC_URL"]) ?? (isReachable ? toOwnUrl({ host, port }) : null);
 }
 
-/** Without a slash at its end: paths are added to it. */
-function toPublicUrl(given: string | undefined): string | null {
-  return given?.replace(/\/+$/, "") ?? null;
-}
-
-function toRemote(given: string | undefined, key: Secret | null): RemoteService | null {
-  const url = toPublicUrl(given);
-  return url === null || key === null ? null : { url, key };
-}
-
-function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
-  return allows === "true";
-}
-
-/** Checks at the start that the fallback channel exists, because it is otherwise used only when another channel fails. */
-function checkFallback(name: string | undefined, known: readonly string[] | null): string[] {
-  if (name === undefined || known === null || known.includes(name)) return [];
-  const meant = closestName(name, known);
-  const rule =
-    known.length === 0
-      ? "there is no channel"
-      : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
-  return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
-}
-
 /** Returns the channels of the environment. The terminal is always one of them. */
 function toChannelConfigs({
   webhook,
@@ -358,166 +332,4 @@ function toChannelConfigs({
       : [{ kind: "webhook" as const, name: "webhook", url: webhook.url, secrets: [webhook.secret] }]),
     ...(slack === null ? [] : [{ kind: "slack" as const, name: "slack", url: slack.url }]),
   ];
-}
-
-function show(value: string | undefined): string {
-  return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
-}
-
-/** Variables of earlier versions, and what replaces them. */
-const RETIRED: Readonly<Record<string, string>> = {
-  LONGWATCH_POLL_SECONDS:
-    'the file that LONGWATCH_CONFIG names has schedule.poll-events, a cron expression: "*/30 * * * * *" polls every 30 seconds',
-};
-
-/** Returns a mistake for every unknown variable. Without it, a misspelt variable would silently have no effect. */
-function findUnknown(given: Given): string[] {
-  const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
-  return Object.keys(given)
-    .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
-    .map((name) => {
-      if (name in RETIRED) return `${name}: is no longer a setting: ${RETIRED[name]}`;
-      const meant = closestName(name, known);
-      // Its value is not shown: it may be a secret under a wrong name.
-      return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
-    });
-}
-
-/** Pairs of variables: the first has no meaning, or a wrong meaning, without the second. */
-const BELONGS_TO: readonly (readonly [string, string])[] = [
-  ["EDGE_API_URL", "EDGE_API_KEY"],
-  ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
-  ["EDGE_API_KEY", "EDGE_API_URL"],
-  ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
-  ["LONGWATCH_REDIS_CA", "REDIS_URL"],
-  ["LONGWATCH_ARCHIVE_URL", "AWS_ACCESS_KEY_ID"],
-  ["LONGWATCH_ARCHIVE_URL", "AWS_SECRET_ACCESS_KEY"],
-  ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
-  ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
-];
-
-/** Variables with addresses to which the service posts. */
-const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
-
-function findServiceMistakes(given: Given, alerting: Alerting | null): string[] {
-  const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
-  const refused = POSTED_TO.flatMap((name) => {
-    const { [name]: url = "" } = given;
-    const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
-    return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
-  });
-  const folder = given["LONGWATCH_ARCHIVE_DIR"];
-  const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
-  const archive = unusable === null ? [] : [`LONGWATCH_ARCHIVE_DIR: ${JSON.stringify(folder)}: ${unusable}`];
-  if (given["LONGWATCH_PUBLIC_URL"] === undefined && alerting?.signIn != null)
-    archive.push("LONGWATCH_PUBLIC_URL: not set: must be set if the configuration file has sign_in");
-  return [...findIncomplete(given), ...refused, ...archive];
-}
-
-function findIncomplete(given: Given): string[] {
-  const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
-  const missing = new Map<string, string>();
-  for (const [name, needed] of BELONGS_TO) {
-    if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
-  }
-  return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
-}
-
-const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
-
-function toEnvironmentChannels(
-  given: Readonly<Record<string, unknown>>,
-): Pick<Config["channels"], "webhook" | "slack"> {
-  const read = (name: string) => secret(given[name] as string | undefined);
-  const url = read("LONGWATCH_WEBHOOK_URL");
-  const signing = read("LONGWATCH_WEBHOOK_SECRET");
-  const slackUrl = read("LONGWATCH_SLACK_WEBHOOK_URL");
-  return {
-    webhook: url === null || signing === null ? null : { url, secret: signing },
-    slack: slackUrl === null ? null : { url: slackUrl },
-  };
-}
-
-/** A command without credentials that needs the bucket is refused by the bucket. */
-function toBucket(value: z.output<typeof Environment>): Config["archive"]["bucket"] {
-  if (value.LONGWATCH_ARCHIVE_URL === undefined) return null;
-  return {
-    ...value.LONGWATCH_ARCHIVE_URL,
-    endpoint: value.AWS_ENDPOINT_URL ?? `https://s3.${value.AWS_REGION}.amazonaws.com`,
-    region: value.AWS_REGION,
-    accessKeyId: createSecret(value.AWS_ACCESS_KEY_ID ?? ""),
-    secretAccessKey: createSecret(value.AWS_SECRET_ACCESS_KEY ?? ""),
-    sessionToken: secret(value.AWS_SESSION_TOKEN),
-    cacheBytes: value.LONGWATCH_ARCHIVE_CACHE_GB * 1e9,
-  };
-}
-
-function toConfig(
-  value: z.output<typeof Environment>,
-): Omit<Config, "alerting" | "consoleUrl" | "pollEveryMs" | "rereadAlerting" | "rereadKey" | "settings"> {
-  return {
-    edge: {
-      url: value.EDGE_API_URL ?? null,
-      key: secret(value.EDGE_API_KEY),
-      zones: value.EDGE_SHIELD_ZONES ?? [],
-      requestsPerSecond: value.EDGE_REQUESTS_PER_SECOND,
-    },
-    databaseUrl: secret(value.DATABASE_URL),
-    redisUrl: secret(value.REDIS_URL),
-    redisCa: value.LONGWATCH_REDIS_CA ?? null,
-    dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
-    archive: {
-      folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
-      bucket: toBucket(value),
-      isWritten:
-        value.LONGWATCH_ARCHIVE_DIR !== undefined ||
-        value.LONGWATCH_ARCHIVE_URL !== undefined ||
-        value.DATABASE_URL === undefined,
-      hotDays: value.LONGWATCH_HOT_DAYS,
-      archiveAfterMs: null,
-    },
-    roles: value.LONGWATCH_ROLES,
-    http: {
-      host: value.LONGWATCH_HOST,
-      port: value.LONGWATCH_PORT,
-      queryTimeoutMs: value.LONGWATCH_QUERY_TIMEOUT_SECONDS * 1_000,
-      queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
-      queryMaxRows: value.LONGWATCH_QUERY_MAX_ROWS,
-      keyRequestsPerMinute: value.LONGWATCH_KEY_REQUESTS_PER_MINUTE,
-      keyCpuMsPerMinute: value.LONGWATCH_KEY_CPU_SECONDS * 1_000,
-      addressRequestsPerMinute: value.LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE,
-      trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
-      adminKey: secret(value.LONGWATCH_ADMIN_KEY),
-      areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
-      publicUrl: toPublicUrl(value.LONGWATCH_PUBLIC_URL),
-    },
-    remote: toRemote(value.LONGWATCH_URL, secret(value.LONGWATCH_KEY)),
-    logLevel: value.LONGWATCH_LOG_LEVEL,
-    lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,
-    spikeZ: value.LONGWATCH_SPIKE_Z,
-    advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
-    adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
-    retention: settleRetention({
-      rawDays: value.LONGWATCH_RAW_DAYS,
-      ipDays: value.LONGWATCH_IP_DAYS,
-      eventDays: value.LONGWATCH_RETENTION_DAYS,
-      rollUpDays: value.LONGWATCH_ROLL_UP_DAYS,
-    }),
-    pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
-    keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
-    file: value.LONGWATCH_CONFIG === undefined ? null : path.resolve(value.LONGWATCH_CONFIG),
-    channels: {
-      ...toEnvironmentChannels(value),
-      allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
-    },
-    platformVendor: value.LONGWATCH_PLATFORM_VENDOR ?? null,
-    heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
-    fallback:
-      value.LONGWATCH_FALLBACK_CHANNEL === undefined
-        ? null
-        : {
-            channel: value.LONGWATCH_FALLBACK_CHANNEL,
-            afterMs: value.LONGWATCH_FALLBACK_MINUTES * 60_000,
-          },
-  };
 }

@@ -1,6 +1,7 @@
-import { setImmediate as letOthersRun } from "node:timers/promises";
-
 /** Waiting: for a time, for an abort, in lanes and turns, and until a deadline. */
+
+// Not that of node:timers/promises, because the console loads this file in a browser.
+const letOthersRun = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** Resolves after `ms` milliseconds. @throws the signal's reason if it aborts before */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -132,20 +132,6 @@ export const REASONS = [
   "resolved",
 ] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged" | "verdict">;
-/** The reasons of a message that a person has to notice. */
-export const NOTICED: readonly string[] = [
-  "first",
-  "join",
-  "again",
-  "worse",
-  "repeat",
-] satisfies readonly NotifyReason[];
-/** The reasons that end an alert. */
-export const ENDINGS = ["settled", "resolved"] as const satisfies readonly NotifyReason[];
-/** Returns whether a transition of this reason ends an alert. */
-export function isEnding(reason: string): reason is (typeof ENDINGS)[number] {
-  return ENDINGS.some((ending) => ending === reason);
-}
 
 /** State of the platform's advice on an alert. */
 export const ADVICE_STATES = ["pending", "present", "unavailable"] as const;

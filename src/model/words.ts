@@ -1,5 +1,7 @@
 /** The words for verdicts, mutes and severities. */
+
 import { formatNumber, many } from "#lib/format.ts";
+import type { NotifyReason } from "./kinds.ts";
 import {
   type Mark,
   type MuteKind,
@@ -143,4 +145,19 @@ export function isGraver(a: Severity, b: Severity): boolean {
 /** Returns the most severe one; `info` for an empty list. */
 export function gravestOf(all: readonly Severity[]): Severity {
   return all.reduce<Severity>((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
+}
+
+/** The reasons of a message that a person has to notice. */
+export const NOTICED: readonly string[] = [
+  "first",
+  "join",
+  "again",
+  "worse",
+  "repeat",
+] satisfies readonly NotifyReason[];
+/** The reasons that end an alert. */
+export const ENDINGS = ["settled", "resolved"] as const satisfies readonly NotifyReason[];
+/** Returns whether a transition of this reason ends an alert. */
+export function isEnding(reason: string): reason is (typeof ENDINGS)[number] {
+  return ENDINGS.some((ending) => ending === reason);
 }

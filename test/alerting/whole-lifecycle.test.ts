@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import { ENDINGS } from "#model/kinds.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { ENDINGS } from "#model/words.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
 import type { HeldAlert, PureService, Said } from "./pure-service.ts";

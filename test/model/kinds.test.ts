@@ -179,6 +179,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
+  ["words.ts", "the reasons of a message that a person has to notice"],
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
@@ -213,11 +214,11 @@ test("no source file writes a list of kinds by hand, except those named here", (
 
 /** The choices of the console that no closed list has, by file and label. */
 const OWN_CHOICES: ReadonlyMap<string, string> = new Map([
-  ["zone-select.tsx: Zone", "the zones of the service"],
+  ["header.tsx: Zone", "the zones of the service"],
   ["start-run.tsx: Zone", "the zones of the service"],
   ["routing-test.tsx: Zone", "the zones of the service"],
   ["span-select.tsx: Span that ends now", "lengths of time"],
-  ["new-silence.tsx: Zone", "the zones of the service"],
+  ["silences.tsx: Zone", "the zones of the service"],
   ["silence-dialog.tsx: For how long", "lengths of time"],
   ["silence-dialog.tsx: What is silenced", "the silences that the alert has"],
   ["alerts.tsx: State", "a choice may be of two states"],

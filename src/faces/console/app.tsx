@@ -4,8 +4,7 @@ import { Link, Redirect, Route, Switch } from "wouter";
 import { takeLeftPage, useSessionQuery } from "./api/session.ts";
 import { Empty, ProblemBox } from "./components/states.tsx";
 import { ROUTES } from "./routes.tsx";
-import { PageBoundary } from "./shell/page-boundary.tsx";
-import { Shell } from "./shell/shell.tsx";
+import { PageBoundary, Shell } from "./shell/shell.tsx";
 import { SignIn } from "./shell/sign-in.tsx";
 
 /** Shows the sign-in to nobody in particular, and the pages to a session. */

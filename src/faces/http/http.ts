@@ -7,6 +7,7 @@ import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { type ActionWords, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Authenticate } from "#operations/caller.ts";
+import type { Backlog } from "./backlog.ts";
 import { addCompression } from "./compress.ts";
 import { answerUnknown, MAX_PARAM_CHARS, sendProblem, toTold } from "./errors/send-problem.ts";
 import { createFailedKeys } from "./keys/authenticate.ts";
@@ -28,7 +29,7 @@ import {
   refuseEncodedBody,
   refuseTwoHosts,
 } from "./limits/refuse.ts";
-import type { Backlog, Metrics } from "./metrics.ts";
+import type { Metrics } from "./metrics.ts";
 import { type AnswerPage, addConsole, SECURITY_HEADERS, TLS_HEADERS } from "./page/add-console.ts";
 import { addLivez, addReadyz, createReadiness, type HealthCheck } from "./readiness.ts";
 import { addMetrics } from "./routes/metrics.ts";

@@ -3,8 +3,7 @@ import { many, showTime } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
-import { MUTE_WORDS, sayUnsent } from "#model/words.ts";
+import { isEnding, MUTE_WORDS, sayUnsent } from "#model/words.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import {

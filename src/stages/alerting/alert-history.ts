@@ -1,6 +1,6 @@
-import { isEnding, type MuteKind, NOTICED, REASONS, type Severity } from "#model/kinds.ts";
+import { type MuteKind, REASONS, type Severity } from "#model/kinds.ts";
 import { type StoredVerdict, turns } from "#model/verdict.ts";
-import { gravestOf } from "#model/words.ts";
+import { gravestOf, isEnding, NOTICED } from "#model/words.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** A verdict delays no reminder and no new attacker. */

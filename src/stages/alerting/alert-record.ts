@@ -2,13 +2,13 @@ import { z } from "zod";
 import {
   ALERT_STATES,
   type AlertState,
-  isEnding,
   MUTES,
   type NotifyReason,
   SEVERITIES,
   type Severity,
 } from "#model/kinds.ts";
 import { storedVerdict } from "#model/verdict.ts";
+import { isEnding } from "#model/words.ts";
 
 /** One entry of an alert's history. A person's act has no channels. */
 const Transition = z.object({

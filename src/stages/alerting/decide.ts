@@ -1,8 +1,8 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
-import { isEnding, type NotifyReason } from "#model/kinds.ts";
+import type { NotifyReason } from "#model/kinds.ts";
 import { isSureAttack, type StoredVerdict, turns } from "#model/verdict.ts";
-import { isGraver } from "#model/words.ts";
+import { isEnding, isGraver } from "#model/words.ts";
 import {
   countNotifications,
   countReopenings,

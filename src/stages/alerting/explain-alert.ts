@@ -1,6 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import {
-  ENDINGS,
   type NotifyReason,
   type RouteVerdict,
   SEVERITIES,
@@ -9,6 +8,7 @@ import {
 } from "#model/kinds.ts";
 import type { Subject, SubjectMatchers } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
+import { ENDINGS } from "#model/words.ts";
 import { type AlertRecord, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { type Context, createAssessor } from "./assess.ts";

@@ -1,6 +1,7 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
-import { ENDINGS, type NotifyReason } from "#model/kinds.ts";
+import type { NotifyReason } from "#model/kinds.ts";
+import { ENDINGS } from "#model/words.ts";
 import type { AlertRecord, Recipients } from "./alert-record.ts";
 
 /** The reasons of messages about an alert that a channel knows already. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
 import {

@@ -2,7 +2,7 @@
 import { formatDecimal, formatWhole, many, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { ENDINGS } from "#model/kinds.ts";
+import { ENDINGS } from "#model/words.ts";
 import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { FLOOR } from "#stages/detection/policy.ts";
 import type { EventsReport } from "./replay-events.ts";

@@ -13,8 +13,7 @@ import type { z } from "zod";
 import { pause } from "#lib/waiting.ts";
 import { fillAddress } from "#model/operation-address.ts";
 import type { OPERATIONS } from "#operations/index.ts";
-import { type ApiRequest, call } from "./client.ts";
-import { ApiProblem } from "./problem.ts";
+import { ApiProblem, type ApiRequest, call } from "./client.ts";
 
 type Known = (typeof OPERATIONS)[number];
 export type OperationName = Known["name"];

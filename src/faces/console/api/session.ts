@@ -2,9 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
 import type { SessionInfo } from "#faces/http/routes/session.ts";
 import { ROLE_SCOPES, type Scope } from "#model/kinds.ts";
-import { call } from "./client.ts";
-import { pageToken } from "./page-token.ts";
-import { ApiProblem } from "./problem.ts";
+import { ApiProblem, call, pageToken } from "./client.ts";
 
 /** The reader. */
 export type Session = z.infer<typeof SessionInfo>;

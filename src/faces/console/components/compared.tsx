@@ -1,10 +1,10 @@
 import { formatShare } from "#lib/format.ts";
 import type { FieldName } from "#model/fields.ts";
-import type { AlertContext } from "../api/alert.ts";
+import type { AlertContext } from "../api/queries.ts";
 import { formatCount } from "../look/words.ts";
 import classes from "./compared.module.css";
-import { FilterValue } from "./filter-value.tsx";
 import { Panel } from "./panel.tsx";
+import { FilterValue } from "./payload.tsx";
 
 type Lists = NonNullable<AlertContext["during"]>["top"];
 const SHOWN: readonly (readonly [keyof Lists, FieldName, string])[] = [

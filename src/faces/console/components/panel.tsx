@@ -1,8 +1,11 @@
+/** Panels, pages of a list and tables. */
 import { Box, Group } from "@mantine/core";
+import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { useIsDown } from "../api/status.ts";
+import { useIsDown } from "../state/zones.ts";
+import { QuietButton } from "./buttons.tsx";
 import classes from "./panel.module.css";
-import { type QueryProps, QueryView } from "./states.tsx";
+import { Empty, Partial, type QueryProps, QueryView } from "./states.tsx";
 
 interface HeadProps {
   readonly title: ReactNode;
@@ -46,5 +49,97 @@ export function QueryPanel<Data>({ title, about, actions, ...shown }: QueryPanel
     <Panel title={title} about={about} actions={actions} flush>
       <QueryView asking={`the ${title.toLowerCase()}`} {...shown} />
     </Panel>
+  );
+}
+
+interface PagedPanelProps<One> {
+  readonly title: string;
+  readonly about: string;
+  readonly actions?: ReactNode;
+  readonly query: UseInfiniteQueryResult<InfiniteData<{ readonly items: readonly One[] }>>;
+  /** Shown above the list, whatever it has. */
+  readonly before?: ReactNode;
+  /** The plural of the entries, if the title is something else. */
+  readonly what?: string;
+  readonly isShown?: (one: One) => boolean;
+  /** Shown if there is no entry. */
+  readonly none: ReactNode;
+  readonly noneAction?: ReactNode;
+  readonly children: (entries: readonly One[]) => ReactNode;
+}
+
+/** A list that is read page by page. At its end is a button for the next page, and why it could not be read. */
+export function PagedPanel<One>({ title, about, actions, query, none, ...shown }: PagedPanelProps<One>) {
+  const { what = title.toLowerCase(), before, noneAction, isShown = () => true, children } = shown;
+  return (
+    <Panel title={title} about={about} actions={actions} flush>
+      {before}
+      <QueryView query={query} rows={6} asking={what}>
+        {({ pages }) => {
+          const entries = pages.flatMap(({ items }) => items).filter(isShown);
+          return entries.length === 0 ? <Empty action={noneAction}>{none}</Empty> : children(entries);
+        }}
+      </QueryView>
+      {query.isFetchNextPageError ? (
+        <Partial>
+          Older {what} could not be read. {query.error?.message}
+        </Partial>
+      ) : null}
+      {query.hasNextPage ? (
+        <div className="lw-hint">
+          <QuietButton
+            word={`Show older ${what}`}
+            loading={query.isFetchingNextPage}
+            onClick={() => void query.fetchNextPage()}
+          />
+        </div>
+      ) : null}
+    </Panel>
+  );
+}
+
+export interface Column<Row> {
+  readonly head: ReactNode;
+  readonly cell: (row: Row) => ReactNode;
+  /** `lw-number` and `lw-wide`. */
+  readonly className?: string;
+  /** How the rows are sorted by this column. */
+  readonly sort?: "ascending" | "descending" | undefined;
+}
+
+interface DataTableProps<Row> {
+  readonly rows: readonly Row[];
+  readonly idOf: (row: Row) => string | number;
+  readonly columns: readonly Column<Row>[];
+  readonly className?: string | undefined;
+  /** The number of the row that the keys have chosen. */
+  readonly chosen?: number;
+}
+
+/** A table with a row for each item. */
+export function DataTable<Row>({ rows, idOf, columns, className = "", chosen }: DataTableProps<Row>) {
+  return (
+    <table className={`lw-table ${className}`}>
+      <thead>
+        <tr>
+          {columns.map(({ head, className: name, sort }, index) => (
+            <th key={`${index}`} className={name} aria-sort={sort}>
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, at) => (
+          <tr key={idOf(row)} data-row={at} data-chosen={at === chosen || undefined}>
+            {columns.map(({ cell, className: name }, index) => (
+              <td key={`${index}`} className={name}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -1,11 +1,13 @@
+/** The states of a query: loading, failed, empty and partial. */
 import { Box, Button, Skeleton, Stack } from "@mantine/core";
 import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
-import type { OfZones } from "../api/of-zones.ts";
-import { toProblem } from "../api/problem.ts";
+import { many } from "#lib/format.ts";
+import { toProblem } from "../api/client.ts";
+import type { Completeness as Counts, OfZones } from "../api/of-zones.ts";
 import { Icon } from "../look/icons.tsx";
 import { zoneTitle } from "../state/zones.ts";
-import { QuietButton } from "./quiet-button.tsx";
+import { QuietButton } from "./buttons.tsx";
 import classes from "./states.module.css";
 
 export interface QueryProps<Data> {
@@ -143,5 +145,32 @@ export function FailedZones({ of = [], say }: FailedProps) {
     <Partial>
       {say} {problems.join(" ")}
     </Partial>
+  );
+}
+
+interface Props {
+  /** Undefined while they are not known; then nothing is shown. */
+  readonly of: Counts | undefined;
+  /** Over so many zones the hours are counted: 24 hours of 2 zones are 48. */
+  readonly zones: number;
+}
+
+/** Whether the numbers before it are complete: ` · 70 of 72 hours sealed, 2 open`. */
+export function Completeness({ of, zones }: Props) {
+  if (of === undefined) return null;
+  const { sealed, searched, open, gap, unwatched } = of;
+  const hours = sealed + searched + open + gap;
+  if (hours === 0) return <span> · no hour is decided yet</span>;
+  const rest = Object.entries({ searched, open, "before the first": unwatched }).filter(
+    ([, count]) => count > 0,
+  );
+  return (
+    <span>
+      {" "}
+      · {sealed} of {many(hours, "hour")}
+      {zones > 1 ? ` of ${zones} zones` : ""} sealed
+      {rest.map(([word, count]) => `, ${count} ${word}`)}
+      {gap > 0 ? <span className="lw-fire">, {many(gap, "gap")}: counts are too low</span> : null}
+    </span>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import { formatDecimal } from "#lib/format.ts";
 import { formatCount, formatMoment, formatOffset } from "../look/words.ts";
-import { Swatch } from "./action-word.tsx";
+import { Swatch } from "./facts.tsx";
 import classes from "./time-series.module.css";
 
 interface Series {

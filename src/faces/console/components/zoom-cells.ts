@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { HourStatus } from "#model/kinds.ts";
-import type { CoverageDay, CoverageHour } from "../api/coverage.ts";
+import type { CoverageDay, CoverageHour } from "../api/queries.ts";
 import { formatCount } from "../look/words.ts";
 import type { StripUnit } from "./axis-ticks.ts";
 import type { StripCell } from "./coverage-strip.tsx";

@@ -1,20 +1,18 @@
 import { useParams } from "wouter";
-import { type AlertDetail, useAlert, useAlertContext } from "../api/alert.ts";
-import { AdviceText } from "../components/advice-text.tsx";
+import { type AlertDetail, useAlert, useAlertContext } from "../api/queries.ts";
 import { Compared } from "../components/compared.tsx";
-import { PageEventsContext } from "../components/filter-value.tsx";
+import { AdviceText } from "../components/facts.tsx";
 import { Panel } from "../components/panel.tsx";
+import { PageEventsContext } from "../components/payload.tsx";
 import { ProblemBox, QueryView } from "../components/states.tsx";
 import { useZoneTitle } from "../state/zones.ts";
 import classes from "./alert/alert.module.css";
-import { AlertCurve } from "./alert/alert-curve.tsx";
 import { Attackers, MemberRules } from "./alert/attackers.tsx";
 import { hasRule, toAlertEvents } from "./alert/event-filter.ts";
 import { ExclusionPanel } from "./alert/exclusion.tsx";
 import { Headline } from "./alert/headline.tsx";
-import { Episodes, Risen, Silences } from "./alert/history.tsx";
-import { Samples } from "./alert/samples.tsx";
-import { Timeline } from "./alert/timeline.tsx";
+import { AlertCurve, Samples } from "./alert/samples.tsx";
+import { Episodes, Risen, Silences, Timeline } from "./alert/timeline.tsx";
 import { VerdictPanel } from "./alert/verdict.tsx";
 
 /** The story of one alert, from top to bottom. */

@@ -1,10 +1,31 @@
+/** The page of coverage: the strip of hours. */
+
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { HOUR_STATUSES } from "#model/kinds.ts";
+import { useOfZones } from "../api/of-zones.ts";
+import { useCoverageDays } from "../api/queries.ts";
+import { QuietButton } from "../components/buttons.tsx";
+import {
+  CoverageStrip,
+  countStates,
+  STATE_WORDS,
+  StripAxis,
+  ZoneStrips,
+} from "../components/coverage-strip.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Empty, FailedZones, Partial, QueryView } from "../components/states.tsx";
+import { pickUnit, toDayCells, toHourCells, type ZoomCell } from "../components/zoom-cells.ts";
+import { formatMoment } from "../look/words.ts";
+import { useNow } from "../state/now.tsx";
+import { toUrlTime, useSpan } from "../state/span.ts";
 import { useUrlState } from "../state/url-state.ts";
+import { useZones, zoneTitle } from "../state/zones.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
+import classes from "./coverage-page/coverage.module.css";
 import { Destinations } from "./coverage-page/destinations.tsx";
 import { HourPanel } from "./coverage-page/hour-panel.tsx";
 import { Quarantine } from "./coverage-page/quarantine.tsx";
 import { Runs } from "./coverage-page/runs.tsx";
-import { ZoomStrip } from "./coverage-page/zoom-strip.tsx";
 
 const HOUR = /^(\d{1,10})\/(\d{4}-\d\d-\d\dT\d\d:00:00Z)$/;
 
@@ -24,6 +45,112 @@ export default function CoveragePage() {
       <Destinations />
       <ArchiveDays />
       <Runs />
+    </div>
+  );
+}
+
+const MOST_ZONES = 20;
+const LONGEST_MS = 4_000 * DAY_MS;
+
+interface Props {
+  readonly picked: { readonly zoneId: number; readonly hourMs: number } | null;
+}
+
+/** Every zone over the span of the header: hours, days or months. A click goes one step deeper, an hour shows its evidence. */
+function ZoomStrip({ picked }: Props) {
+  const { zones: all } = useZones();
+  const zones = all.slice(0, MOST_ZONES);
+  const { fromMs, toMs, length, narrow, widen, choose } = useSpan();
+  const { change } = useUrlState();
+  const nowMs = useNow();
+  const unit = pickUnit(toMs - fromMs);
+  const from = Math.floor(fromMs / HOUR_MS) * HOUR_MS;
+  const to = Math.ceil(toMs / HOUR_MS) * HOUR_MS;
+  const hours = useOfZones("coverage.list", unit === "hour" ? zones : [], { from, to, limit: 500 });
+  const longest = Math.floor(Math.max(fromMs, nowMs - LONGEST_MS) / DAY_MS) * DAY_MS;
+  const days = useCoverageDays(null, unit === "hour" ? null : longest);
+  const first = Math.min(...(days.data?.items ?? []).map(({ day }) => Date.parse(day)));
+  const row = (zone: (typeof zones)[number], cells: readonly ZoomCell[]) => (
+    <ZoneStrips key={zone.id} name={<span title={zoneTitle(zone)}>{zoneTitle(zone)}</span>}>
+      <CoverageStrip
+        cells={cells}
+        label={`${zoneTitle(zone)}, by ${unit}`}
+        unit={unit}
+        height={28}
+        picked={picked?.zoneId === zone.id ? picked.hourMs : null}
+        onPick={({ startsAtMs, endsAtMs }) => {
+          if (unit === "hour") change({ hour: `${zone.id}/${toUrlTime(startsAtMs)}` });
+          else narrow(startsAtMs, Math.min(endsAtMs, nowMs));
+        }}
+      />
+      <StripAxis starts={cells.map(({ startsAtMs }) => startsAtMs)} unit={unit} />
+      <div className="lw-note">
+        {countStates(cells)} {cells.length === 1 ? unit : `${unit}s`}
+      </div>
+    </ZoneStrips>
+  );
+  return (
+    <Panel
+      title="Coverage"
+      about={
+        <>
+          one mark per {unit}, {formatMoment(from)} to {formatMoment(to)} · click{" "}
+          {unit === "hour" ? "an hour to see its evidence" : `a ${unit} to look into it`}
+        </>
+      }
+      actions={
+        <>
+          <QuietButton icon="zoomOut" word="Zoom out" disabled={!(first < fromMs)} onClick={widen} />
+          <QuietButton word="72 h" onClick={() => choose("72h")} />
+          <QuietButton word="Everything" disabled={!(first < nowMs)} onClick={() => narrow(first, nowMs)} />
+        </>
+      }
+      flush
+    >
+      {all.length > zones.length ? (
+        <Partial>The first {MOST_ZONES} zones. Choose another zone in the header.</Partial>
+      ) : null}
+      {unit === "hour" ? (
+        <QueryView query={hours} rows={4} asking={`the hours of ${zones.length} zones`}>
+          {({ answers, failed }) => (
+            <>
+              <FailedZones of={failed} say="Zones are missing." />
+              {answers.every(({ answer }) => answer.items.length === 0) ? (
+                <Empty>Nothing was watched in this span. Zoom out, or choose Everything.</Empty>
+              ) : (
+                answers.map(({ zone, answer }) =>
+                  row(zone, toHourCells(answer.items, { fromMs: from, toMs: to })),
+                )
+              )}
+            </>
+          )}
+        </QueryView>
+      ) : (
+        <QueryView query={days} rows={4} asking={`${length} of ${zones.length} zones`}>
+          {({ items }) =>
+            zones.map((zone) => {
+              const mine = items.filter(({ zoneId, day }) => zoneId === zone.id && Date.parse(day) < toMs);
+              return mine.length === 0 ? null : row(zone, toDayCells(mine, { fromMs, toMs, unit }));
+            })
+          }
+        </QueryView>
+      )}
+      <Legend />
+    </Panel>
+  );
+}
+
+function Legend() {
+  return (
+    <div className="lw-facts lw-hint lw-line">
+      {HOUR_STATUSES.filter((one) => one !== "not yet").map((state) => (
+        <span key={state}>
+          <span className={classes["mark"]}>
+            <CoverageStrip cells={[{ startsAtMs: 0, state }]} label={state} height={12} />
+          </span>{" "}
+          {STATE_WORDS[state]}
+        </span>
+      ))}
     </div>
   );
 }

@@ -3,10 +3,10 @@ import { Link } from "wouter";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { type Output, useOperation } from "../api/ask.ts";
-import { Pairs } from "../components/pairs.tsx";
+import { QuietButton } from "../components/buttons.tsx";
+import { Pairs } from "../components/facts.tsx";
 import { QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
-import { QuietButton } from "../components/quiet-button.tsx";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 
 /** One week in words: what was proven, what changed, how alerts were handled, and what will need a hand. */

@@ -1,13 +1,15 @@
+/** The page of a rule. */
 import { useParams } from "wouter";
+import { DAY_MS } from "#lib/units.ts";
 import { useOperation } from "../api/ask.ts";
+import type { RuleFacts } from "../api/queries.ts";
+import { TimeSeries } from "../components/charts.tsx";
+import { DataTable, Panel } from "../components/panel.tsx";
 import { Empty, QueryView } from "../components/states.tsx";
+import { formatCount } from "../look/words.ts";
 import { useUrlState } from "../state/url-state.ts";
-import { AdviceHistory } from "./rule/advice-history.tsx";
-import { Exclusions } from "./rule/exclusions.tsx";
-import { PlatformCounts } from "./rule/platform-counts.tsx";
-import { RuleCurve } from "./rule/rule-curve.tsx";
-import { RuleHead } from "./rule/rule-head.tsx";
-import { Spikes } from "./rule/spikes.tsx";
+import { RuleCurve, RuleHead } from "./rule/rule-curve.tsx";
+import { AdviceHistory, Exclusions, Spikes } from "./rule/spikes.tsx";
 import { Tuning } from "./rule/tuning.tsx";
 
 /** One rule of one zone: how often it is triggered, what is unusual, who did it, and which threshold fits it. */
@@ -39,5 +41,55 @@ function OneRule({ zone, rule }: { readonly zone: number; readonly rule: string 
         )}
       </QueryView>
     </div>
+  );
+}
+
+const SHOWN = 10;
+
+/** The platform's own daily counts beside the stored events. */
+function PlatformCounts({ days }: Pick<RuleFacts, "days">) {
+  return (
+    <Panel title="Platform's counts and ours" about="per UTC day, 28 days" flush>
+      {days.length === 0 ? (
+        <Empty>The platform's counts of this rule were not read yet.</Empty>
+      ) : (
+        <Counts days={days} />
+      )}
+    </Panel>
+  );
+}
+
+function Counts({ days }: Pick<RuleFacts, "days">) {
+  const both = days.filter(({ platform, stored }) => platform !== null && stored > 0);
+  const differing = both.filter(({ platform, stored }) => platform !== stored);
+  const stored = { id: "stored", label: "stored", colour: "var(--lw-accent)" };
+  const platform = { id: "platform", label: "the platform", colour: "var(--lw-warn)" };
+  return (
+    <>
+      <TimeSeries
+        timesMs={days.map(({ day }) => Date.parse(day))}
+        widthMs={DAY_MS}
+        series={[{ ...stored, values: days.map((day) => day.stored) }]}
+        lines={[{ ...platform, values: days.map((day) => day.platform) }]}
+        height={140}
+        label={`Stored events and the platform's own counts of ${days.length} days`}
+      />
+      <div className="lw-hint">
+        {differing.length === 0
+          ? `On each of the ${both.length} days that both know, the counts are equal.`
+          : `The counts differ on ${differing.length} of ${both.length} days. The platform's daily counts may be late or inexact.`}
+      </div>
+      {differing.length === 0 ? null : (
+        <DataTable
+          rows={differing.slice(-SHOWN)}
+          idOf={({ day }) => day}
+          columns={[
+            { head: "day (UTC)", cell: ({ day }) => day },
+            { head: "the platform", className: "lw-number", cell: (day) => formatCount(day.platform ?? 0) },
+            { head: "stored", className: "lw-number", cell: (day) => formatCount(day.stored) },
+          ]}
+        />
+      )}
+    </>
   );
 }

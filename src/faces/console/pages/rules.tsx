@@ -2,18 +2,16 @@ import { TextInput } from "@mantine/core";
 import { Link, useLocation } from "wouter";
 import { formatNumber } from "#lib/format.ts";
 import { useOperation } from "../api/ask.ts";
-import type { Rule } from "../api/rule.ts";
-import { DataTable } from "../components/data-table.tsx";
-import { QueryPanel } from "../components/panel.tsx";
+import type { Rule } from "../api/queries.ts";
+import { QuietButton } from "../components/buttons.tsx";
+import { Sparkline } from "../components/charts.tsx";
+import { DataTable, QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
-import { QuietButton } from "../components/quiet-button.tsx";
-import { Sparkline } from "../components/sparkline.tsx";
 import { Empty } from "../components/states.tsx";
 import { formatCount, formatLength, NO_VALUE } from "../look/words.ts";
-import { useRowKeys } from "../state/row-keys.ts";
-import { useRuleLink } from "../state/rule-link.ts";
+import { useRowKeys } from "../state/keys.ts";
 import { useSpan } from "../state/span.ts";
-import { useUrlState } from "../state/url-state.ts";
+import { useRuleLink, useUrlState } from "../state/url-state.ts";
 import { useZones, useZoneTitle } from "../state/zones.ts";
 import {
   arrangeRules,

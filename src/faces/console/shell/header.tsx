@@ -1,18 +1,17 @@
-import { ActionIcon, Menu, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+/** The header: the zones, the span and the search. */
+import { ActionIcon, Kbd, Menu, Select, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { useColorScheme } from "@mantine/hooks";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
-import { useIsDown, useStatus } from "../api/status.ts";
-import { QuietButton } from "../components/quiet-button.tsx";
-import { Icon } from "../look/icons.tsx";
-import { useDesktopNotices } from "../state/desktop-notices.ts";
+import { QuietButton } from "../components/buttons.tsx";
+import { TextForm } from "../components/forms.tsx";
+import { Icon, Logo } from "../look/icons.tsx";
+import { useDesktopNotices } from "../state/browser.ts";
 import { useLive } from "../state/now.tsx";
-import { usePageLink } from "../state/url-state.ts";
+import { usePageLink, useUrlState } from "../state/url-state.ts";
+import { useIsDown, useStatus, useZones, zoneTitle } from "../state/zones.ts";
 import classes from "./header.module.css";
-import { Logo } from "./logo.tsx";
-import { SearchBox } from "./search-box.tsx";
 import { SpanSelect } from "./span-select.tsx";
-import { ZoneSelect } from "./zone-select.tsx";
 
 /** Zone, span and live, on which every page depends; the search, the firing alerts and the reader. */
 export function Header() {
@@ -150,4 +149,63 @@ function WhoMenu() {
       </Menu.Dropdown>
     </Menu>
   );
+}
+
+export const SEARCH_ID = "search";
+
+/** Searches the events for a text, from every page. */
+function SearchBox() {
+  const [path, navigate] = useLocation();
+  const link = usePageLink();
+  const { params, change } = useUrlState();
+  const isHere = path === "/explorer";
+  const search = (text: string) => {
+    const q = text === "" ? null : text;
+    if (isHere) change({ q });
+    else navigate(link("/explorer", { q }));
+  };
+  return (
+    <TextForm
+      role="search"
+      id={SEARCH_ID}
+      aria-label="Search events for a text"
+      placeholder="Search events: address, path, payload ..."
+      rightSection={<Kbd size="xs">/</Kbd>}
+      text={isHere ? (params.get("q") ?? "") : ""}
+      onSubmit={search}
+    />
+  );
+}
+
+/** All zones, one zone, or the zones with a label. The choice is in the address and holds on every page. */
+function ZoneSelect() {
+  const { all, chosen, choose } = useZones();
+  const labels = [
+    ...new Set(all.flatMap((zone) => Object.entries(zone.labels).map((pair) => pair.join("=")))),
+  ];
+  const data = [
+    { value: "", label: all.length > 1 ? `all ${all.length} zones` : "all zones" },
+    { group: "Zone", items: all.map((zone) => ({ value: String(zone.id), label: name(zone) })) },
+    ...(labels.length === 0
+      ? []
+      : [{ group: "Label", items: labels.map((label) => ({ value: label, label })) }]),
+  ];
+  return (
+    <Select
+      aria-label="Zone"
+      size="xs"
+      w={{ sm: 150 }}
+      data={data}
+      value={chosen}
+      allowDeselect={false}
+      searchable={all.length > 8}
+      maxDropdownHeight={320}
+      comboboxProps={{ width: "max-content", position: "bottom-start" }}
+      onChange={(value) => choose(value ?? "")}
+    />
+  );
+}
+
+function name(zone: Parameters<typeof zoneTitle>[0]): string {
+  return zone.name === null ? zoneTitle(zone) : `${zone.name} (${zone.id})`;
 }

@@ -2,7 +2,7 @@ import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ROUTES } from "../routes.tsx";
 import { usePageLink } from "../state/url-state.ts";
-import { SEARCH_ID } from "./search-box.tsx";
+import { SEARCH_ID } from "./header.tsx";
 
 const Palette = lazy(() => import("./palette.tsx"));
 const KeyHelp = lazy(() => import("./key-help.tsx"));

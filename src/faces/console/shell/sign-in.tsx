@@ -1,9 +1,9 @@
 import { Button, Group, PasswordInput, Stack } from "@mantine/core";
 import { type SubmitEvent, useEffect, useRef, useState } from "react";
-import { toProblem } from "../api/problem.ts";
+import { toProblem } from "../api/client.ts";
 import { useIssuer, useSignIn, useStartAtIssuer } from "../api/session.ts";
-import { CopyButton } from "../components/copy-button.tsx";
-import { Logo } from "./logo.tsx";
+import { CopyButton } from "../components/buttons.tsx";
+import { Logo } from "../look/icons.tsx";
 import classes from "./sign-in.module.css";
 
 const PATH = "/sign-in";

@@ -1,6 +1,6 @@
 import { Button, Popover, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { QuietButton } from "../components/quiet-button.tsx";
+import { QuietButton } from "../components/buttons.tsx";
 import { Icon } from "../look/icons.tsx";
 import { formatMoment, formatUtc } from "../look/words.ts";
 import { useFields } from "../state/fields.ts";

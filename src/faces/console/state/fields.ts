@@ -1,5 +1,5 @@
 import { type ChangeEvent, useState } from "react";
-import { ApiProblem } from "../api/problem.ts";
+import { ApiProblem } from "../api/client.ts";
 
 /** The rule that the service says a field breaks; null if the failure is about something else. */
 function mistakeOf(thrown: unknown, field: string): string | null {

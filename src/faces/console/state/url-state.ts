@@ -1,3 +1,4 @@
+/** State that is in the address. */
 import { useCallback } from "react";
 import { useLocation, useSearch } from "wouter";
 
@@ -30,7 +31,7 @@ function readable(params: URLSearchParams): string {
     .replaceAll("%40", "@");
 }
 
-export interface UrlState {
+interface UrlState {
   readonly params: URLSearchParams;
   /** Changes the query of this page. The back button undoes it, unless it replaces the entry. */
   readonly change: (changes: Params, options?: { readonly replace?: boolean }) => void;
@@ -61,4 +62,10 @@ export function toPageLink(search: string, path: string, params: Params = {}): s
 export function usePageLink(): (path: string, params?: Params) => string {
   const search = useSearch();
   return (path, params) => toPageLink(search, path, params);
+}
+
+/** Returns the address of a rule's page. The rule is a parameter, because its id may be any text. */
+export function useRuleLink(): (zoneId: number, ruleId: string) => string {
+  const link = usePageLink();
+  return (zoneId, ruleId) => link(`/rules/${zoneId}`, { rule: ruleId });
 }

@@ -1,7 +1,11 @@
-import { useStatus, type Zone } from "../api/status.ts";
+/** The zones of the service and its status. */
+
+import { ask, type Output, useOperation } from "../api/ask.ts";
+import { toProblem } from "../api/client.ts";
+import { useLive } from "./now.tsx";
 import { useUrlState } from "./url-state.ts";
 
-export interface ZoneChoice {
+interface ZoneChoice {
   /** The text of the address: `101`, `team=shop`, or empty for all zones. */
   readonly chosen: string;
   /** The zones that the page shows; empty while they are not known. */
@@ -59,4 +63,36 @@ export function useZoneTitle(): (zoneId: number | null) => string {
     if (zoneId === null) return "Longwatch";
     return zoneTitle(all.find(({ id }) => id === zoneId) ?? { id: zoneId, name: null });
   };
+}
+
+export type Zone = Output<"status.show">["zones"][number];
+
+/** The status is read within milliseconds. Without a limit, a request over a lost network would wait for minutes. */
+const TIMEOUT_MS = 8_000;
+const DOWN_RETRY_MS = 3_000;
+
+/** The current status. The header and several pages share the answer. */
+export function useStatus() {
+  const { isLive } = useLive();
+  return useOperation(
+    "status.show",
+    {},
+    {
+      queryFn: ({ signal }) =>
+        ask("status.show", {}, { signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) }),
+      refetchInterval: ({ state }) => (state.status === "error" ? DOWN_RETRY_MS : isLive && 15_000),
+    },
+  );
+}
+
+/** Returns whether the service does not answer, so that everything shown is as old as its last answer. */
+export function useIsDown(): boolean {
+  const { error } = useStatus();
+  return error !== null && toProblem(error).isPassing;
+}
+
+/** Returns a function with the service's time, epoch ms: the clock of a viewer's machine may be wrong. */
+export function useServerTime(): () => number {
+  const { data, dataUpdatedAt } = useStatus();
+  return () => (data === undefined ? Date.now() : Date.parse(data.now) + Date.now() - dataUpdatedAt);
 }

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { toError } from "#lib/errors.ts";
 import { within } from "#lib/waiting.ts";
 import { Refusal } from "#operations/refusal.ts";
-import type { Backlog, Metrics } from "../metrics.ts";
+import type { Backlog } from "../backlog.ts";
+import type { Metrics } from "../metrics.ts";
 
 const schema = {
   tags: ["Service"],

@@ -1,8 +1,8 @@
 import { formatNumber, many } from "#lib/format.ts";
 import { countCharacters, cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { NOTICED } from "#model/kinds.ts";
 import { isRuleKind } from "#model/rules.ts";
+import { NOTICED } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 import { nameMember } from "./describe-digest.ts";
 

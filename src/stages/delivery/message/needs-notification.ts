@@ -1,5 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { NOTICED } from "#model/kinds.ts";
+import { NOTICED } from "#model/words.ts";
 
 /**
  * Returns whether a channel that updates its message in place must notify as well: the alert got worse, has new

@@ -1,7 +1,7 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import {
   ADVICE_HEADING,
   describeActions,

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { isChangeKind } from "#model/rules.ts";
-import type { AlertDetail } from "../../api/alert.ts";
+import type { AlertDetail } from "../../api/queries.ts";
 import type { EventFilter, PageEvents } from "../../state/filters.ts";
 import { toUrlTime } from "../../state/span.ts";
 

@@ -1,13 +1,11 @@
 import { useState } from "react";
 import { formatShare, many } from "#lib/format.ts";
 import type { ExclusionClause } from "#model/advice.ts";
-import type { AlertDetail } from "../../api/alert.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { DataTable } from "../../components/data-table.tsx";
-import { Panel } from "../../components/panel.tsx";
+import type { AlertDetail } from "../../api/queries.ts";
+import { CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { QuietButton } from "../../components/quiet-button.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 

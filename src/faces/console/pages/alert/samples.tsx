@@ -1,14 +1,16 @@
+/** The curve of an alert and samples of its events. */
 import { useMemo, useState } from "react";
-import { MINUTE_MS } from "#lib/units.ts";
-import type { AlertDetail } from "../../api/alert.ts";
-import { decodeUrl, readRecord } from "../../api/record.ts";
-import { type EventRow, useEventRows } from "../../api/search.ts";
-import { ActionWord } from "../../components/action-word.tsx";
-import { FilterValue } from "../../components/filter-value.tsx";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { type AlertContext, type AlertDetail, useRuleSeries } from "../../api/queries.ts";
+import { decodeUrl, type EventRow, readRecord, useEventRows } from "../../api/search.ts";
+import { toDetectorChart } from "../../components/chart-lines.ts";
+import { chartHeight, TimeSeries } from "../../components/charts.tsx";
+import { ActionWord } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
-import { Payload } from "../../components/payload.tsx";
+import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { formatClock, formatUtc } from "../../look/words.ts";
+import { useNow } from "../../state/now.tsx";
 import { useZones } from "../../state/zones.ts";
 import classes from "./alert.module.css";
 import { toEventFilter } from "./event-filter.ts";
@@ -90,5 +92,44 @@ function Sample({ row: { timestamp, fields, log } }: { readonly row: EventRow })
         </div>
       )}
     </li>
+  );
+}
+
+const PLOT_PX = 170;
+
+const CURVE_BEFORE_MS = HOUR_MS;
+const LONGEST_MS = 12 * HOUR_MS;
+
+interface Props extends Pick<AlertContext, "during"> {
+  readonly alert: AlertDetail;
+}
+
+/** The counts of the alert's rule around the alert, with what the detector expected. */
+export function AlertCurve({ alert, during }: Props) {
+  const { zoneId, ruleId, firedAt, resolvedAt, id } = alert;
+  const nowMs = useNow();
+  const firedMs = Date.parse(firedAt);
+  const endMs = resolvedAt === null ? nowMs : Math.min(Date.parse(resolvedAt) + CURVE_BEFORE_MS / 2, nowMs);
+  const from = firedMs - CURVE_BEFORE_MS;
+  const to = Math.floor(Math.min(endMs, from + LONGEST_MS) / MINUTE_MS) * MINUTE_MS;
+  const series = useRuleSeries({ zone: zoneId, rule: ruleId, width: "minute", from, to });
+  if (zoneId === null || ruleId === null) return null;
+  return (
+    <Panel title="Events per minute" about="from one hour before the alert" flush>
+      <QueryView query={series} height={chartHeight(PLOT_PX)} asking="the counts of the rule">
+        {({ points }) => (
+          <TimeSeries
+            {...toDetectorChart(points, during)}
+            widthMs={MINUTE_MS}
+            markers={[
+              { atMs: firedMs, kind: "opened" },
+              ...(resolvedAt === null ? [] : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const }]),
+            ]}
+            height={PLOT_PX}
+            label={`Events per minute of rule ${ruleId} around alert ${id}, with the expected count and the threshold`}
+          />
+        )}
+      </QueryView>
+    </Panel>
   );
 }

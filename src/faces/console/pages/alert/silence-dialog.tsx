@@ -1,11 +1,11 @@
 import { Button, Modal, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
-import { type AlertDetail, type NewSilence, useAddSilence, useSilencePreview } from "../../api/alert.ts";
+import { type AlertDetail, type NewSilence, useAddSilence, useSilencePreview } from "../../api/queries.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
 import { MATCHERS } from "../../look/words.ts";
-import { quoteForShell } from "../../state/copy-text.ts";
+import { quoteForShell } from "../../state/browser.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 
 export const DURATIONS = {

@@ -1,16 +1,20 @@
+/** The verdict of an alert, and the marks of people. */
+
+import { Kbd } from "@mantine/core";
 import { formatShare, many } from "#lib/format.ts";
+import { MARKS, type Mark } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
 import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
-import type { AlertDetail } from "../../api/alert.ts";
+import { type AlertDetail, useAlertAct } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Moment } from "../../components/ago.tsx";
-import { DataTable } from "../../components/data-table.tsx";
-import { type Pair, Pairs } from "../../components/pairs.tsx";
-import { Panel } from "../../components/panel.tsx";
+import { QuietButton } from "../../components/buttons.tsx";
+import { Moment, type Pair, Pairs } from "../../components/facts.tsx";
+import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
+import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { usePageKeys } from "../../state/keys.ts";
 import classes from "./alert.module.css";
-import { Marks } from "./mark.tsx";
 
 type Verdict = AlertDetail["verdicts"][number];
 /** Log odds that fill a bar. */
@@ -156,5 +160,40 @@ function Looks({ verdicts }: Pick<AlertDetail, "verdicts">) {
         },
       ]}
     />
+  );
+}
+
+/** The key of each mark is its number. */
+const MARK_KEYS = MARKS.map((mark, index) => [String(index + 1), mark] as const);
+
+/** Says what the alert was. A later mark replaces an earlier one. */
+function Marks({ alert: { id, mark } }: { readonly alert: AlertDetail }) {
+  const send = useAlertAct(id);
+  const say = (said: Mark) => send.mutate({ act: "mark", mark: said });
+  usePageKeys(Object.fromEntries(MARK_KEYS.map(([key, said]) => [key, () => say(said)])));
+  return (
+    <>
+      <div className="lw-bar" role="group" aria-label="What it was">
+        {MARK_KEYS.map(([key, said]) => (
+          <QuietButton
+            key={said}
+            isPressed={said === mark}
+            loading={send.isPending && send.variables.mark === said}
+            onClick={() => say(said)}
+            word={
+              <>
+                {said.replace("-", " ")} <Kbd ml={4}>{key}</Kbd>
+              </>
+            }
+          />
+        ))}
+      </div>
+      <div className="lw-note">
+        {mark === "attack"
+          ? "The hours of an attack leave the history of the rule, so that the next one is not taken for usual."
+          : "Noise is no attack, without a reason."}
+      </div>
+      <ProblemBox thrown={send.error} />
+    </>
   );
 }

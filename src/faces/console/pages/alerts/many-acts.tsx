@@ -1,9 +1,9 @@
 import { Checkbox, Group, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SILENCE_SCOPES, type SilenceScope, type StateAct } from "#model/kinds.ts";
-import type { Alert } from "../../api/alert.ts";
 import { type Input, type Output, useChange } from "../../api/ask.ts";
-import { PopoverForm } from "../../components/popover-form.tsx";
+import type { Alert } from "../../api/queries.ts";
+import { PopoverForm } from "../../components/forms.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { useFields } from "../../state/fields.ts";
 import { DURATIONS, DurationChoice, type DurationName } from "../alert/silence-dialog.tsx";

@@ -7,19 +7,16 @@ import {
   SELDOM,
   useCoverageRuns,
   useStartRun,
-} from "../../api/coverage.ts";
-import { useStatus } from "../../api/status.ts";
-import { Ago, Moment } from "../../components/ago.tsx";
-import { Pairs } from "../../components/pairs.tsx";
+} from "../../api/queries.ts";
+import { ActButton, QuietButton } from "../../components/buttons.tsx";
+import { Ago, Moment, Pairs, Rows } from "../../components/facts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
-import { Rows } from "../../components/rows.tsx";
 import { Empty, Partial, ProblemBox } from "../../components/states.tsx";
 import { formatBytes, formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
-import { useZones, useZoneTitle } from "../../state/zones.ts";
-import { RunProgress } from "./run-progress.tsx";
+import { useStatus, useZones, useZoneTitle } from "../../state/zones.ts";
+import { RunProgress } from "./runs.tsx";
 
 const MOST_SHOWN = 62;
 const LONGEST_MS = 799 * DAY_MS;

@@ -1,27 +1,23 @@
+/** One hour: its state, its counts and its evidence. */
 import { Stack } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { many } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
-import { type CoverageHour, useStartRun } from "../../api/coverage.ts";
-import { Moment } from "../../components/ago.tsx";
+import { type CoverageHour, useStartRun } from "../../api/queries.ts";
+import { ActButton, QuietButton } from "../../components/buttons.tsx";
 import { STATE_WORDS } from "../../components/coverage-strip.tsx";
-import { DataTable } from "../../components/data-table.tsx";
-import { Fact } from "../../components/fact.tsx";
-import { Json } from "../../components/json.tsx";
-import { Panel } from "../../components/panel.tsx";
+import { Fact, Json, Moment } from "../../components/facts.tsx";
+import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
 import { formatCount, formatMoment, formatUtc, NO_VALUE } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
-import { useRuleLink } from "../../state/rule-link.ts";
 import { toUrlTime } from "../../state/span.ts";
-import { usePageLink, useUrlState } from "../../state/url-state.ts";
+import { usePageLink, useRuleLink, useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
-import { readEvidence } from "./read-evidence.ts";
 
 interface Props {
   readonly zoneId: number;
@@ -241,4 +237,33 @@ function RuleCounts({ found: { items, comparedAt, passes }, zoneId }: CountsProp
       )}
     </>
   );
+}
+
+/** The count of one hour that a route showed, and when. */
+interface Look {
+  readonly route: string;
+  readonly count: number;
+  readonly at: string | null;
+  readonly since: string | null;
+}
+
+const ROUTES = { search: "the search", list: "the date-paged list", counts: "the counts by rule" } as const;
+
+/** Reads the looks of an hour's evidence. Its form belongs to the service, so that what is not understood is left out. */
+function readEvidence(evidence: unknown): Look[] {
+  return Object.entries(ROUTES).flatMap(([name, route]) => {
+    const look = memberOf(evidence, name);
+    const count = memberOf(look, "count");
+    if (typeof count !== "number") return [];
+    return [{ route, count, at: timeOf(look, "at"), since: timeOf(look, "since") }];
+  });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+function timeOf(look: unknown, name: string): string | null {
+  const at = memberOf(look, name);
+  return typeof at === "string" && !Number.isNaN(Date.parse(at)) ? at : null;
 }

@@ -1,11 +1,10 @@
 import { useState } from "react";
 import { many } from "#lib/format.ts";
 import { type Item, useChange, useOperation, useOperationPages } from "../../api/ask.ts";
-import { Moment } from "../../components/ago.tsx";
-import { PagedPanel } from "../../components/paged-panel.tsx";
+import { ActButton } from "../../components/buttons.tsx";
+import { Moment, Rows } from "../../components/facts.tsx";
+import { PagedPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { ActButton } from "../../components/quiet-button.tsx";
-import { Rows } from "../../components/rows.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
 import { formatBytes } from "../../look/words.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";

@@ -1,16 +1,17 @@
+/** Runs and their progress. */
+
+import { Progress } from "@mantine/core";
 import { formatDuration, many } from "#lib/format.ts";
-import { type CoverageRun, useCoverageRuns } from "../../api/coverage.ts";
+import { type CoverageRun, useCoverageRuns } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago, Moment } from "../../components/ago.tsx";
+import { Ago, Moment, Rows } from "../../components/facts.tsx";
+import { FreshForm } from "../../components/forms.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { FreshForm } from "../../components/popover-form.tsx";
-import { Rows } from "../../components/rows.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
-import { RunProgress } from "./run-progress.tsx";
 import { RUN_WORDS, StartForm } from "./start-run.tsx";
 
 /** Verifications and backfills that people started, with their progress and result. */
@@ -139,5 +140,31 @@ function Differences({ run: { checks, backfill, archive } }: { readonly run: Cov
         </div>
       ))}
     </details>
+  );
+}
+
+interface Props {
+  readonly run: CoverageRun;
+  /** Work of the run; shown before the percentage. */
+  readonly doing?: string;
+}
+
+/** How far a run without an end has come, and why its last start failed. */
+export function RunProgress({ run: { state, percent, step, problem }, doing }: Props) {
+  return (
+    <>
+      <div className={classes["progress"]}>
+        <Progress value={percent} aria-label={`${percent} percent done`} />
+        <span className="lw-note" role="status">
+          {state === "waiting"
+            ? "waits for its turn"
+            : `${doing === undefined ? "" : `${doing}, `}${percent} %`}
+          <Payload say=" · " prose text={step} />
+        </span>
+      </div>
+      <div className="lw-across lw-warn">
+        <Payload say="The last start failed and is repeated: " prose text={problem} />
+      </div>
+    </>
   );
 }

@@ -3,13 +3,12 @@ import { useRef, useState } from "react";
 import { HOUR_MS } from "#lib/units.ts";
 import { showIso } from "#model/horizon.ts";
 import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
-import { useStartRun } from "../../api/coverage.ts";
-import { useServerTime, useStatus } from "../../api/status.ts";
-import { PopoverForm, type Toggled } from "../../components/popover-form.tsx";
+import { useStartRun } from "../../api/queries.ts";
+import { PopoverForm, type Toggled } from "../../components/forms.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
 import { toUrlTime, useSpan } from "../../state/span.ts";
-import { useZones, zoneTitle } from "../../state/zones.ts";
+import { useServerTime, useStatus, useZones, zoneTitle } from "../../state/zones.ts";
 import { findRunFaults, type RunFaults } from "./find-run-faults.ts";
 
 const ABOUT: Readonly<Record<RunKind, string>> = {

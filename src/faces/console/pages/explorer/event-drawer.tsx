@@ -1,23 +1,20 @@
+/** One event with its record and its changes. */
 import { Drawer, Group, Stack } from "@mantine/core";
 import { MINUTE_MS } from "#lib/units.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
-import { decodeUrl, readRecord } from "../../api/record.ts";
-import { type EventRow, type EventScope } from "../../api/search.ts";
+import { type Output, useOperation } from "../../api/ask.ts";
+import { decodeUrl, type EventRow, type EventScope, readRecord } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
-import { ActionWord } from "../../components/action-word.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { FilterValue } from "../../components/filter-value.tsx";
-import { Json } from "../../components/json.tsx";
-import { type Pair, Pairs } from "../../components/pairs.tsx";
-import { Payload } from "../../components/payload.tsx";
-import { QuietButton } from "../../components/quiet-button.tsx";
+import { CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { ActionWord, Json, Moment, type Pair, Pairs } from "../../components/facts.tsx";
+import { FilterValue, Payload } from "../../components/payload.tsx";
+import { ProblemBox } from "../../components/states.tsx";
 import { formatMoment, formatUtc, wordField } from "../../look/words.ts";
-import { useRuleLink } from "../../state/rule-link.ts";
-import { shareLink } from "../../state/share-link.ts";
+import { shareLink } from "../../state/browser.ts";
 import { useSpan } from "../../state/span.ts";
+import { useRuleLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
-import { toCurl } from "./copy-menu.tsx";
-import { EventChanges } from "./event-changes.tsx";
+import { toCurl } from "./filter-bar.tsx";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
@@ -144,4 +141,62 @@ function Section({ title, pairs }: { readonly title: string; readonly pairs: rea
       <Pairs of={pairs} />
     </section>
   );
+}
+
+const LONGEST = 500;
+
+/** Shows the values of an event that later looks at the platform changed. An event without changes shows nothing. */
+function EventChanges({ event: { zoneId, logId, timestamp } }: { readonly event: EventRow }) {
+  const query = useOperation(
+    "events.revisions",
+    { zone: zoneId, logId, at: timestamp },
+    { placeholderData: () => undefined },
+  );
+  const { data, error } = query;
+  if (error !== null) return <ProblemBox thrown={error} onRetry={() => void query.refetch()} />;
+  if (data === undefined || (data.withdrawnSince === null && data.values.length === 0)) return null;
+  return (
+    <section data-changes>
+      <h3>Changes on the platform</h3>
+      {data.withdrawnSince === null ? null : (
+        <p className="lw-warn">
+          The platform no longer shows this event since <Moment at={data.withdrawnSince} seconds />.
+        </p>
+      )}
+      <Pairs
+        of={data.values.map((value) => [
+          value.field === "message" ? value.field : wordField(value.field),
+          <Change key={value.seenAt} value={value} />,
+        ])}
+      />
+    </section>
+  );
+}
+
+type RevisedValue = Output<"events.revisions">["values"][number];
+
+function Change({ value: { before, after, route, seenAt, acceptedAt } }: { readonly value: RevisedValue }) {
+  const [was, is] = acceptedAt === null ? ["stored ", "shown "] : ["formerly ", "now "];
+  return (
+    <>
+      <div>
+        <span className="lw-dim">{was}</span>
+        <Payload text={cap(before)} />
+      </div>
+      <div>
+        <span className="lw-dim">{is}</span>
+        <Payload text={cap(after)} />
+      </div>
+      <div className="lw-dim">
+        shown by the {route} since <Moment at={seenAt} seconds />
+        {acceptedAt === null ? "; stored after a second look confirms it" : null}
+        <Moment say=", stored " at={acceptedAt} seconds />
+      </div>
+    </>
+  );
+}
+
+function cap(text: string | null): string {
+  if (text === null || text.length <= LONGEST) return text ?? "";
+  return `${text.slice(0, LONGEST)}…`;
 }

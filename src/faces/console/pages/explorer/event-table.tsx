@@ -4,13 +4,12 @@ import { memo, useCallback, useEffect, useMemo, useRef } from "react";
 import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { type EventRow, type EventScope, useEventCount, useEventRows } from "../../api/search.ts";
-import { ActionWord } from "../../components/action-word.tsx";
-import { FilterValue } from "../../components/filter-value.tsx";
+import { ActionWord } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
-import { Payload } from "../../components/payload.tsx";
+import { FilterValue, Payload } from "../../components/payload.tsx";
 import { FailedZones, ProblemBox, QueryView } from "../../components/states.tsx";
 import { formatClock, formatCount, formatMoment, formatUtc } from "../../look/words.ts";
-import { useRowKeys } from "../../state/row-keys.ts";
+import { useRowKeys } from "../../state/keys.ts";
 import classes from "./explorer.module.css";
 
 const AT_TOP_PX = 8;

@@ -1,13 +1,17 @@
+/** The filters of the explorer, and what can be copied and exported. */
 import { Button, CloseButton, Group, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { FIELD_NAMES, type FieldName, refuseValue } from "#model/fields.ts";
-import type { EventScope } from "../../api/search.ts";
-import { useMay } from "../../api/session.ts";
+import type { ExportFormName } from "#model/kinds.ts";
+import { send, toProblem } from "../../api/client.ts";
+import { type EventScope, eventsPath, toBody } from "../../api/search.ts";
+import { useMay, useSession } from "../../api/session.ts";
+import { ChoiceMenu } from "../../components/buttons.tsx";
+import { PopoverForm, TextForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { PopoverForm } from "../../components/popover-form.tsx";
-import { TextForm } from "../../components/text-form.tsx";
 import { Icon } from "../../look/icons.tsx";
-import { NO_VALUE, wordField } from "../../look/words.ts";
+import { formatBytes, NO_VALUE, wordField } from "../../look/words.ts";
+import { copyText, quoteForShell, shareLink, useNote } from "../../state/browser.ts";
 import { useFields } from "../../state/fields.ts";
 import {
   addFilter,
@@ -20,9 +24,7 @@ import {
   wordFilter,
 } from "../../state/filters.ts";
 import { useUrlState } from "../../state/url-state.ts";
-import { CopyMenu } from "./copy-menu.tsx";
 import classes from "./explorer.module.css";
-import { ExportMenu } from "./export-menu.tsx";
 import { ViewsMenu } from "./views-menu.tsx";
 
 /** The search text, the filters, and what can be done with what they find. */
@@ -150,3 +152,68 @@ const HINTS: Readonly<Record<string, string>> = {
   wildcard: "* stands for any text.",
   cidr: "For example 203.0.113.0/24.",
 };
+
+/** The query that the page sends, for other people and for programs. */
+function CopyMenu({ scope }: { readonly scope: EventScope }) {
+  const { publicUrl } = useSession();
+  const [note, say] = useNote(1_500);
+  const copy = async (what: string, text: string) =>
+    say((await copyText(text)) ? `${what} copied` : "not copied");
+  const items = {
+    "Link with fixed times": () => void copy("link", shareLink(scope)),
+    "curl of this search": () => void copy("curl", toCurl(scope, publicUrl ?? globalThis.location.origin)),
+    "JSON of this search": () => void copy("body", JSON.stringify(toBody(scope), null, 2)),
+  };
+  return <ChoiceMenu word={note ?? "Copy as"} items={items} />;
+}
+
+/** One command per zone. The key is a variable: a copied command must not hold one. */
+export function toCurl(scope: EventScope, origin: string): string {
+  const body = quoteForShell(JSON.stringify(toBody(scope)));
+  return scope.zones
+    .map(
+      ({ id }) =>
+        `curl -sS ${quoteForShell(`${origin}${eventsPath(id)}/search`)} -H "AccessKey: $KEY" -H 'content-type: application/json' -d ${body}`,
+    )
+    .join("\n");
+}
+
+/** The ending of each format's file. Parquet is for programs. */
+const ENDINGS = { csv: "csv", ndjson: "ndjson", ocsf: "ocsf.ndjson" } as const satisfies Partial<
+  Record<ExportFormName, string>
+>;
+type Format = keyof typeof ENDINGS;
+
+/** Saves exactly the events that the page shows: the same span, text and filters. One file per zone. */
+function ExportMenu({ scope }: { readonly scope: EventScope }) {
+  const [note, say] = useNote(6_000);
+  const run = async (format: Format) => {
+    try {
+      for (const { id } of scope.zones) say(`${formatBytes(await save(id, format, scope))} saved`);
+    } catch (thrown) {
+      say(toProblem(thrown).message.slice(0, 120));
+    }
+  };
+  const items = {
+    "CSV for spreadsheets": () => void run("csv"),
+    "NDJSON with unchanged texts": () => void run("ndjson"),
+    "OCSF 1.8, without records": () => void run("ocsf"),
+  };
+  return (
+    <ChoiceMenu word={note ?? "Export"} leftSection={<Icon name="download" size={13} />} items={items} />
+  );
+}
+
+async function save(zoneId: number, format: Format, scope: EventScope): Promise<number> {
+  const response = await send(`${eventsPath(zoneId)}/export`, {
+    method: "POST",
+    body: { ...toBody(scope), format },
+  });
+  const blob = await response.blob();
+  const anchor = document.createElement("a");
+  anchor.href = URL.createObjectURL(blob);
+  anchor.download = `event-logs-${zoneId}.${ENDINGS[format]}`;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
+  return blob.size;
+}

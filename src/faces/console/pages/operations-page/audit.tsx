@@ -1,11 +1,10 @@
 import { Button } from "@mantine/core";
 import { type Item, useOperationPages } from "../../api/ask.ts";
-import { Moment } from "../../components/ago.tsx";
-import { PagedPanel } from "../../components/paged-panel.tsx";
+import { QuietButton } from "../../components/buttons.tsx";
+import { Moment, Rows } from "../../components/facts.tsx";
+import { TextForm } from "../../components/forms.tsx";
+import { PagedPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { QuietButton } from "../../components/quiet-button.tsx";
-import { Rows } from "../../components/rows.tsx";
-import { TextForm } from "../../components/text-form.tsx";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones } from "../../state/zones.ts";

@@ -1,11 +1,10 @@
 import { Link } from "wouter";
 import { many } from "#lib/format.ts";
 import { type Item, useChange, useOperation } from "../../api/ask.ts";
-import { Ago } from "../../components/ago.tsx";
+import { ActButton } from "../../components/buttons.tsx";
+import { Ago, Rows } from "../../components/facts.tsx";
 import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { ActButton } from "../../components/quiet-button.tsx";
-import { Rows } from "../../components/rows.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { usePageLink } from "../../state/url-state.ts";

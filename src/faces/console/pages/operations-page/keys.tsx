@@ -1,16 +1,16 @@
+/** Keys and sessions. */
 import { Checkbox, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { many } from "#lib/format.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
-import { type Input, type Item, useChange, useOperationPages } from "../../api/ask.ts";
-import { toProblem } from "../../api/problem.ts";
-import { Ago, Moment } from "../../components/ago.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { PagedPanel } from "../../components/paged-panel.tsx";
+import { type Input, type Item, useChange, useOperation, useOperationPages } from "../../api/ask.ts";
+import { toProblem } from "../../api/client.ts";
+import { useMay } from "../../api/session.ts";
+import { ActButton, CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { Ago, Moment, Rows } from "../../components/facts.tsx";
+import { FreshForm, PopoverForm, type Toggled } from "../../components/forms.tsx";
+import { PagedPanel, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { FreshForm, PopoverForm, type Toggled } from "../../components/popover-form.tsx";
-import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
-import { Rows } from "../../components/rows.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
@@ -192,5 +192,46 @@ function KeyForm({ isOpen, onToggle }: Toggled) {
         error={isOwnKeyWrong ? toProblem(error).detail : null}
       />
     </PopoverForm>
+  );
+}
+
+const NONE = "Nobody is signed in with a session. Requests with a key need none.";
+
+/** People who are signed in. An admin sees every session, every other key its own. */
+export function Sessions() {
+  const sessions = useOperation("sessions.list", {});
+  const isAdmin = useMay("admin");
+  return (
+    <QueryPanel title="Sessions" about={isAdmin ? "of every key" : "of this key"} query={sessions}>
+      {({ items }) => (
+        <Rows of={items} none={NONE}>
+          {({ id, keyName, roles, userAgent, lastUsedAt, createdAt, expiresAt, isCurrent }) => (
+            <li key={id}>
+              <div>
+                <Payload bold prose text={keyName} /> <span className="lw-dim">{roles.join(", ")}</span>
+                {isCurrent ? " · this session" : ""}
+                <div className="lw-note">
+                  <Ago say="used " at={lastUsedAt} />
+                  <Ago say=" · signed in " at={createdAt} />
+                  <Ago say=" · ends " at={expiresAt} />
+                  <Payload say=" · " prose text={userAgent} none="unknown browser" />
+                </div>
+              </div>
+              {isCurrent ? null : <EndSession id={id} />}
+            </li>
+          )}
+        </Rows>
+      )}
+    </QueryPanel>
+  );
+}
+
+function EndSession({ id }: { readonly id: string }) {
+  const end = useChange("sessions.end");
+  return (
+    <div>
+      <ProblemBox thrown={end.error} />
+      <ActButton scope="read" word="End" change={end} input={{ id }} />
+    </div>
   );
 }

@@ -1,16 +1,14 @@
 import { Link } from "wouter";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
-import { type Overview, useOverview } from "../../api/overview.ts";
-import { Ago } from "../../components/ago.tsx";
-import { DataTable } from "../../components/data-table.tsx";
-import { FilterValue } from "../../components/filter-value.tsx";
-import { QueryPanel } from "../../components/panel.tsx";
-import { Payload } from "../../components/payload.tsx";
-import { Sparkline } from "../../components/sparkline.tsx";
+import { type Overview, useOverview } from "../../api/queries.ts";
+import { Sparkline } from "../../components/charts.tsx";
+import { Ago } from "../../components/facts.tsx";
+import { DataTable, QueryPanel } from "../../components/panel.tsx";
+import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
-import { useRuleLink } from "../../state/rule-link.ts";
 import { useSpan } from "../../state/span.ts";
+import { useRuleLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
 
 const SHOWN = 7;

@@ -1,21 +1,22 @@
+/** What happened to a rule: spikes, exclusions and advice. */
+
+import { Box } from "@mantine/core";
 import { Link } from "wouter";
 import { formatDuration } from "#lib/format.ts";
-import { useAlertContext } from "../../api/alert.ts";
-import type { RuleKey, RuleSeries } from "../../api/rule.ts";
-import { Moment } from "../../components/ago.tsx";
+import { useOperation } from "../../api/ask.ts";
+import { type RuleFacts, type RuleKey, type RuleSeries, useAlertContext } from "../../api/queries.ts";
 import { Compared } from "../../components/compared.tsx";
-import { PageEventsContext } from "../../components/filter-value.tsx";
-import { Panel } from "../../components/panel.tsx";
-import { Payload } from "../../components/payload.tsx";
-import { Rows } from "../../components/rows.tsx";
-import { Severity } from "../../components/severity.tsx";
-import { QueryView } from "../../components/states.tsx";
+import { AdviceText, Ago, Moment, Rows, Severity } from "../../components/facts.tsx";
+import { Panel, QueryPanel } from "../../components/panel.tsx";
+import { PageEventsContext, Payload } from "../../components/payload.tsx";
+import { Empty, QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
 import { toSpanParams } from "../alert/event-filter.ts";
+import { Clause } from "../alert/exclusion.tsx";
 import classes from "./rule.module.css";
-import { useCurve } from "./use-curve.ts";
+import { useCurve } from "./rule-curve.tsx";
 
 type Spike = RuleSeries["spikes"][number];
 const SHOWN = 20;
@@ -100,5 +101,59 @@ function During({ alertId, spike: { openedAt, closedAt }, of: { zone, rule } }: 
         </PageEventsContext>
       )}
     </QueryView>
+  );
+}
+
+/** The exclusions that were proposed for the rule. Those that were followed are watched. */
+export function Exclusions({ zone, rule }: RuleKey) {
+  const listed = useOperation("exclusion.list", { zone }, { staleTime: 60_000 });
+  return (
+    <QueryPanel title="Proposed exclusions" about="of this rule; Longwatch applies none" query={listed}>
+      {({ items }) => {
+        const own = items.filter(({ ruleIds }) => ruleIds.includes(rule));
+        if (own.length === 0) return <Empty>No exclusion was proposed for this rule.</Empty>;
+        return own.map(({ id, proposedAt, followedAt, today, isHidden, ...clause }) => (
+          <Box key={id} px={12} pb={8}>
+            <Clause zone={zone} clause={clause} isHidden={isHidden} />
+            <div className="lw-note">
+              {isHidden ? "An address is in it, which your key does not see. " : ""}
+              <Moment say="proposed " at={proposedAt} />
+              <Moment say=", quiet there since " at={followedAt} />
+              {today === null
+                ? ""
+                : `, ${formatCount(today.events)} events there today, ${formatCount(today.suspicious)} suspicious`}
+            </div>
+          </Box>
+        ));
+      }}
+    </QueryPanel>
+  );
+}
+
+/** Every recommendation that was asked for, newest first, as plain text. The newest is open. */
+export function AdviceHistory({ advice }: Pick<RuleFacts, "advice">) {
+  return (
+    <Panel title="Advice of the platform's AI" about="not verified, not applied" flush>
+      {advice.length === 0 ? <Empty>No advice was asked for yet. A spike asks for it.</Empty> : null}
+      {advice.map(({ askedAt, text, errorKey }, index) => (
+        <details
+          key={`${askedAt} ${index}`}
+          className="lw-line"
+          style={{ padding: "6px 12px" }}
+          open={index === 0}
+        >
+          <summary>
+            <Ago at={askedAt} />
+            {text === null ? (
+              <span className="lw-dim">
+                {" "}
+                · no advice: <Payload prose text={errorKey ?? "the platform gave none"} />
+              </span>
+            ) : null}
+          </summary>
+          {text === null ? null : <AdviceText text={text} />}
+        </details>
+      ))}
+    </Panel>
   );
 }

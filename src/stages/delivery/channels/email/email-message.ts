@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import { describeReason } from "../../message/describe-alert.ts";
 import { showsMembers, toMembersFile } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";

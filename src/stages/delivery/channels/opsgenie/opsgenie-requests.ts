@@ -1,6 +1,6 @@
 import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import { describeReason } from "../../message/describe-alert.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";

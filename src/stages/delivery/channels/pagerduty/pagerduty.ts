@@ -5,7 +5,7 @@ import { formatIso } from "#lib/format.ts";
 import { createSecret } from "#lib/secret.ts";
 import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 import {
   defineChannel,

@@ -1,7 +1,7 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
 import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";

@@ -1,8 +1,9 @@
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { cutText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { type AlertState, isEnding, type Severity } from "#model/kinds.ts";
+import type { AlertState, Severity } from "#model/kinds.ts";
 import { OCSF_VERSION, toSource, toUrl } from "#model/ocsf.ts";
+import { isEnding } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 import { describeCount, describeSubject, isAdvised, TOP_KEYS } from "../../message/describe-alert.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";

@@ -1,19 +1,80 @@
+/** Alerts and silences in a list. */
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { Silence } from "../api/alert.ts";
+import { MUTE_WORDS, sayOdds } from "#model/words.ts";
 import { useChange } from "../api/ask.ts";
+import type { Alert, Silence } from "../api/queries.ts";
 import { useMay } from "../api/session.ts";
 import { MATCHERS } from "../look/words.ts";
+import { hasRule } from "../pages/alert/event-filter.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useZoneTitle } from "../state/zones.ts";
-import { Ago, Moment } from "./ago.tsx";
-import { ChoiceMenu } from "./choice-menu.tsx";
+import { ActButton, ChoiceMenu } from "./buttons.tsx";
+import { Ago, Moment, Severity } from "./facts.tsx";
 import { Now } from "./panel.tsx";
 import { Payload } from "./payload.tsx";
-import { ActButton } from "./quiet-button.tsx";
-import { Severity } from "./severity.tsx";
 import classes from "./silence-row.module.css";
 import { ProblemBox } from "./states.tsx";
+
+interface Props {
+  readonly alert: Alert;
+  /** The headline, if it is a link. */
+  readonly headline?: ReactNode;
+  /** Text about the alert that follows its rule. */
+  readonly about?: string;
+  readonly after?: ReactNode;
+}
+
+/** Shows an alert in a list: headline, zone and rule, verdict, whether the alert is quiet now, and the reason why it is muted. */
+export function AlertText({ alert, headline, about = "", after }: Props) {
+  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence, incidentId, unsent, verdict } = alert;
+  const zoneName = useZoneTitle();
+  const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  return (
+    <>
+      {headline ?? <Payload prose text={headlineOf(alert)} />}
+      <div className="lw-note">
+        {zoneName(zoneId)}
+        {rule} {ruleTitle ?? ""}
+        {about}
+        <Payload say=" · " prose bold text={verdict === null ? null : verdict.title} />
+        {verdict === null ? "" : ` (${sayOdds(verdict.odds)})`}
+        <Ago say=" · quiet, last active " at={quietSince} />
+        {after}
+      </div>
+      {silence === null ? null : (
+        <div className="lw-note">
+          <SilencedBy silence={silence} />
+        </div>
+      )}
+      {unsent === null || incidentId !== null ? null : <div className="lw-note">{MUTE_WORDS[unsent]}</div>}
+    </>
+  );
+}
+
+export function headlineOf({ id, headline }: Pick<Alert, "id" | "headline">): string {
+  return headline ?? `alert ${id}`;
+}
+
+/** The silence that mutes an alert now: until when, by whom and why. */
+export function SilencedBy({ silence }: { readonly silence: NonNullable<Alert["silence"]> }) {
+  const link = usePageLink();
+  const { id, expiresAt, createdBy, reason } = silence;
+  return (
+    <>
+      <Link className="lw-underlined" href={link("/silences")} onClick={(event) => event.stopPropagation()}>
+        silenced
+      </Link>{" "}
+      until{" "}
+      <b>
+        <Moment at={expiresAt} />
+      </b>{" "}
+      (<Ago at={expiresAt} />) by <Payload prose text={createdBy} />: <Payload prose text={reason} /> ·
+      silence {id}
+    </>
+  );
+}
 
 const EXTENSIONS = { "1 hour": HOUR_MS, "8 hours": 8 * HOUR_MS, "1 day": DAY_MS, "7 days": 7 * DAY_MS };
 /** Alerts that are named before the others are counted. */

@@ -1,4 +1,7 @@
+/** The queries of each subject. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useSpan } from "../state/span.ts";
+import { useZones } from "../state/zones.ts";
 import {
   ask,
   type Input,
@@ -50,5 +53,59 @@ export function useAlertAct(id: number) {
       if (refused !== undefined) throw new Error(refused.detail ?? "refused");
     },
     onSuccess: () => refreshSubject(client, "alerts"),
+  });
+}
+
+export type Rule = Item<"rules.list">;
+export type RuleSeries = Output<"rules.series">;
+export type RuleFacts = Output<"rules.facts">;
+
+export interface RuleKey {
+  readonly zone: number;
+  readonly rule: string;
+}
+
+/** A rule's counts with the detector's expectation and threshold. */
+export const useRuleSeries = (query: Input<"rules.series">) =>
+  useOperation("rules.series", query, { enabled: query.zone !== null && query.rule !== null });
+
+export type ArchiveDay = Item<"archive.days">;
+export type CoverageDay = Item<"coverage.days">;
+export type CoverageHour = Item<"coverage.list">;
+export type CoverageRun = Output<"runs.show">;
+
+export const SELDOM = { staleTime: 60_000, refetchInterval: 300_000 };
+
+/** Every day that is kept, of one zone or of all that the reader may see. */
+export const useCoverageDays = (zone: number | null, from: number | null = null) =>
+  useOperation("coverage.days", { zone, from }, SELDOM);
+
+/** Backfills and verifications, newest first. Read every two seconds while one is not finished. */
+export const useCoverageRuns = () =>
+  useOperation(
+    "runs.list",
+    {},
+    {
+      refetchInterval: ({ state: { data } }) =>
+        data?.items.some(({ endedAt }) => endedAt === null) === true ? 2_000 : 60_000,
+    },
+  );
+
+export const useStartRun = () => useChange("runs.start");
+
+export type Overview = Output<"overview.show">;
+
+/** The answer that several parts of the overview share. Zones that the reader did not choose are left out. */
+export function useOverview() {
+  const { asked, isShown } = useZones();
+  const { fromMs, toMs } = useSpan();
+  const query = { zone: asked, from: Math.floor(fromMs), to: Math.ceil(toMs) };
+  return useOperation("overview.show", query, {
+    select: (found) => ({
+      ...found,
+      zones: found.zones.filter(({ id }) => isShown(id)),
+      rules: found.rules.filter(({ zoneId }) => isShown(zoneId)),
+      attention: found.attention.filter(({ zoneId }) => isShown(zoneId)),
+    }),
   });
 }

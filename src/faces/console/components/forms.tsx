@@ -1,5 +1,14 @@
-import { Button, type ButtonProps, Popover, type PopoverProps, Stack } from "@mantine/core";
-import { type ComponentType, type ReactNode, useState } from "react";
+/** Small forms. */
+import {
+  Button,
+  type ButtonProps,
+  Popover,
+  type PopoverProps,
+  Stack,
+  TextInput,
+  type TextInputProps,
+} from "@mantine/core";
+import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { ProblemBox } from "./states.tsx";
 
 export interface Toggled {
@@ -66,4 +75,31 @@ export function PopoverForm({ word, button, isOpen, onToggle, width = 300, isKep
 export function FreshForm({ form: Form }: { readonly form: ComponentType<Toggled> }) {
   const [isOpen, setOpen] = useState(false);
   return <Form key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
+}
+
+interface TextFormProps extends Omit<TextInputProps, "onSubmit"> {
+  /** The text in force, as the address has it. */
+  readonly text: string;
+  readonly onSubmit: (text: string) => void;
+  readonly role?: string;
+  readonly children?: ReactNode;
+}
+
+/** A text that takes effect when it is submitted. It follows the address, so that the back button is seen in it. */
+export function TextForm({ text, onSubmit, role, className, children, ...input }: TextFormProps) {
+  const [typed, setTyped] = useState(text);
+  useEffect(() => setTyped(text), [text]);
+  return (
+    <form
+      role={role}
+      className={className}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit(typed.trim());
+      }}
+    >
+      <TextInput value={typed} onChange={(event) => setTyped(event.currentTarget.value)} {...input} />
+      {children}
+    </form>
+  );
 }

@@ -1,0 +1,92 @@
+/** What is wrong with the variables of the environment, beyond each one's own rule. */
+import path from "node:path";
+import { closestName } from "#lib/text.ts";
+import { checkAddress, findFolderMistake } from "./check-opening.ts";
+import { SECRETS, VARIABLES } from "./environment.ts";
+import type { Alerting } from "./file/config-file.ts";
+
+export type Given = Record<string, string>;
+
+/** Returns whether the address is plain HTTP to another machine than this one. */
+export function isPlain(url: string | undefined): boolean {
+  const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
+  return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
+}
+
+export function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
+  return allows === "true";
+}
+
+/** Checks at the start that the fallback channel exists, because it is otherwise used only when another channel fails. */
+export function checkFallback(name: string | undefined, known: readonly string[] | null): string[] {
+  if (name === undefined || known === null || known.includes(name)) return [];
+  const meant = closestName(name, known);
+  const rule =
+    known.length === 0
+      ? "there is no channel"
+      : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
+  return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
+}
+
+export function show(value: string | undefined): string {
+  return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
+}
+
+/** Variables of earlier versions, and what replaces them. */
+const RETIRED: Readonly<Record<string, string>> = {
+  LONGWATCH_POLL_SECONDS:
+    'the file that LONGWATCH_CONFIG names has schedule.poll-events, a cron expression: "*/30 * * * * *" polls every 30 seconds',
+};
+
+/** Returns a mistake for every unknown variable. Without it, a misspelt variable would silently have no effect. */
+export function findUnknown(given: Given): string[] {
+  const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
+  return Object.keys(given)
+    .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
+    .map((name) => {
+      if (name in RETIRED) return `${name}: is no longer a setting: ${RETIRED[name]}`;
+      const meant = closestName(name, known);
+      // Its value is not shown: it may be a secret under a wrong name.
+      return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
+    });
+}
+
+/** Pairs of variables: the first has no meaning, or a wrong meaning, without the second. */
+const BELONGS_TO: readonly (readonly [string, string])[] = [
+  ["EDGE_API_URL", "EDGE_API_KEY"],
+  ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
+  ["EDGE_API_KEY", "EDGE_API_URL"],
+  ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
+  ["LONGWATCH_REDIS_CA", "REDIS_URL"],
+  ["LONGWATCH_ARCHIVE_URL", "AWS_ACCESS_KEY_ID"],
+  ["LONGWATCH_ARCHIVE_URL", "AWS_SECRET_ACCESS_KEY"],
+  ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
+  ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
+];
+
+/** Variables with addresses to which the service posts. */
+const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
+
+export function findServiceMistakes(given: Given, alerting: Alerting | null): string[] {
+  const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
+  const refused = POSTED_TO.flatMap((name) => {
+    const { [name]: url = "" } = given;
+    const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
+    return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
+  });
+  const folder = given["LONGWATCH_ARCHIVE_DIR"];
+  const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
+  const archive = unusable === null ? [] : [`LONGWATCH_ARCHIVE_DIR: ${JSON.stringify(folder)}: ${unusable}`];
+  if (given["LONGWATCH_PUBLIC_URL"] === undefined && alerting?.signIn != null)
+    archive.push("LONGWATCH_PUBLIC_URL: not set: must be set if the configuration file has sign_in");
+  return [...findIncomplete(given), ...refused, ...archive];
+}
+
+function findIncomplete(given: Given): string[] {
+  const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
+  const missing = new Map<string, string>();
+  for (const [name, needed] of BELONGS_TO) {
+    if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
+  }
+  return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
+}
