@@ -6,7 +6,7 @@ import { known } from "#operations/fields.ts";
 import { placeMembers, type Shape } from "#operations/input-schema.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
-import { Refusal } from "#operations/refusal.ts";
+import { findMistakes, Refusal } from "#operations/refusal.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
 export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal">;
@@ -25,6 +25,7 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
   const places = placeMembers(operation);
   // The defaults of a body that was left out.
   const noBody = z.strictObject(places.body).safeParse({}).data ?? {};
+  const between = z.unknown().check(...(operation.input.def.checks ?? []));
   app.route({
     method,
     url,
@@ -47,7 +48,9 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
         now: parts.clock(),
         signal: clientGone(reply),
       };
-      const output = await perform(operation, performing, { ...noBody, ...gather(request) });
+      const input = { ...noBody, ...gather(request) };
+      refuseTogether(between, input);
+      const output = await perform(operation, performing, input);
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
       if (operation.goesOn === true) void reply.code(202);
@@ -55,6 +58,19 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
+}
+
+/**
+ * Checks the rules between members, because the schemas of a route check each member by itself.
+ * @throws {Refusal} 422
+ */
+function refuseTogether(between: z.ZodType, input: unknown): void {
+  const { error } = between.safeParse(input);
+  if (error === undefined) return;
+  const slugs = error.issues.flatMap((issue) =>
+    issue.code === "custom" ? (issue.params?.["slug"] ?? []) : [],
+  );
+  throw new Refusal(422, { slug: slugs[0], mistakes: findMistakes(error, input) });
 }
 
 /** Returns the members of the input from the path, the query and the body. */

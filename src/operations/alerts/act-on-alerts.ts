@@ -52,6 +52,11 @@ const RULES: readonly (readonly [field: string, rule: string, isBroken: (given: 
     ({ act, durationMinutes }) => act === "silence" && durationMinutes === undefined,
   ],
 ];
+const SLUGS: Readonly<Record<string, string>> = {
+  ids: "no-alerts",
+  mark: "invalid-mark",
+  attacker: "invalid-attacker",
+};
 
 /** The text and the exit code of each command. */
 const SAID = {
@@ -77,8 +82,15 @@ export const actOnAlerts = defineChange({
   // Each alert has a transaction of its own.
   isLong: true,
   input: RULES.reduce(
-    (input, [field, rule, isBroken]) =>
-      input.refine((given) => !isBroken(given), { path: [field], error: rule, when: () => true }),
+    (input, [field, rule, isBroken]) => {
+      const params = { slug: SLUGS[field] ?? "invalid-silence" };
+      return input.refine((given) => !isBroken(given), {
+        path: [field],
+        error: rule,
+        params,
+        when: () => true,
+      });
+    },
     z.strictObject({
       act: z.enum(ALERT_ACTS),
       ids: z
@@ -155,18 +167,10 @@ export const actOnAlerts = defineChange({
   ],
   run: async (changing, { ids, select, ...wanted }) => {
     const { act, mark } = wanted;
-    // A route checks each member by itself.
-    const mistakes = RULES.filter(([, , isBroken]) => isBroken({ ids, select, ...wanted })).map(
-      ([field, rule]) => ({ field, rule }),
-    );
-    if (mistakes.length > 0) {
-      const slug = mistakes.some(({ field }) => field === "ids") ? "no-alerts" : `invalid-${act}`;
-      throw new Refusal(422, { slug, mistakes });
-    }
     const silences = new Map<string, number>();
     const tryOn = (id: number, one: AlertAct) => tryAct(changing, one, { ...wanted, id, silences });
     const items: Acted[] = [];
-    for (const id of new Set(ids ?? (await selectIds(changing, act, select)))) {
+    for (const id of new Set(ids ?? (select === undefined ? [] : await selectIds(changing, act, select)))) {
       // Marking twice changes nothing, so an interrupted command can be repeated.
       const marked = mark === undefined || act === "mark" ? null : (await tryOn(id, "mark")).marked;
       const acted = await tryOn(id, act);
@@ -180,7 +184,7 @@ export const actOnAlerts = defineChange({
 async function selectIds(
   changing: Changing,
   act: AlertAct,
-  select: Parameters<typeof readFilter>[1] = {},
+  select: Parameters<typeof readFilter>[1],
 ): Promise<number[]> {
   const states = act === "ack" ? (["firing"] as const) : UNRESOLVED_STATES;
   const filter = await readFilter(changing, select);

@@ -10,7 +10,7 @@ import { Refusal } from "../refusal.ts";
 import { requireZones } from "../require-known.ts";
 import { matchAlert, planSilence, storeSilence } from "./plan-silence.ts";
 import { readMatchers, refuseForeign, StoredMatchers, sayMatchers, WantedMatchers } from "./silence.ts";
-import { DurationMinutes, ExpiresAt, hasOneEnd, MUST_END, readEnd } from "./silence-end.ts";
+import { DurationMinutes, ExpiresAt, hasOneEnd, INVALID_SILENCE, MUST_END, readEnd } from "./silence-end.ts";
 
 const PATH = "/api/v1/silences";
 
@@ -37,9 +37,6 @@ interface WantedSubject {
   readonly matchers?: object | undefined;
   readonly alerts?: readonly number[] | undefined;
 }
-
-const NO_SUBJECT = "must be given, or alerts instead: a silence for every alert is refused";
-const TWO_SUBJECTS = "must be given without matchers: the alerts already say what is muted";
 
 export const addSilence = defineChange({
   name: "silences.add",
@@ -80,17 +77,18 @@ export const addSilence = defineChange({
     })
     .refine(({ matchers, alerts }: WantedSubject) => matchers !== undefined || alerts !== undefined, {
       path: ["matchers"],
-      error: NO_SUBJECT,
-      when: () => true,
+      error: "must be given, or alerts instead: a silence for every alert is refused",
+      ...INVALID_SILENCE,
     })
     .refine(({ matchers, alerts }: WantedSubject) => matchers === undefined || alerts === undefined, {
       path: ["alerts"],
-      error: TWO_SUBJECTS,
-      when: () => true,
+      error: "must be given without matchers: the alerts already say what is muted",
+      ...INVALID_SILENCE,
     })
     .refine(({ alerts, scope }) => scope === undefined || alerts !== undefined, {
       path: ["scope"],
       error: "must be given with alerts",
+      ...INVALID_SILENCE,
     })
     .refine(hasOneEnd, MUST_END),
   output: Added,
@@ -138,14 +136,12 @@ async function readSubjects(
 ): Promise<Matchers[]> {
   const { caller, tx } = changing;
   if (matchers !== undefined) {
-    if (alerts !== undefined) throw refuse("alerts", TWO_SUBJECTS);
     refuseForeign(caller, matchers.zone);
     await requireZones(changing, matchers.zone ?? [], "matchers.zone");
     return [readMatchers(matchers, caller)];
   }
-  if (alerts === undefined) throw refuse("matchers", NO_SUBJECT);
   const subjects = new Map<string, Matchers>();
-  for (const id of alerts) {
+  for (const id of alerts ?? []) {
     const row = await readAlert(tx, id);
     if (row === null || !maySee(caller, row.zoneId)) throw notFound(`alert ${id}`);
     const subject = matchAlert(row, caller, { scope });
@@ -153,10 +149,6 @@ async function readSubjects(
     subjects.set(JSON.stringify(subject), subject);
   }
   return [...subjects.values()];
-}
-
-function refuse(field: string, rule: string): Refusal {
-  return new Refusal(422, { slug: "invalid-silence", mistakes: [{ field, rule }] });
 }
 
 function say({ id, expiresAt, matchers, alertIds, equalIds }: PlannedSilence): string {

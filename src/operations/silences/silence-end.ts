@@ -24,14 +24,19 @@ interface WantedEnd {
   readonly laterByMinutes?: number | undefined;
 }
 
-/** Checks an input. The operation checks again, because requests are validated member by member. */
 export const hasOneEnd = (wanted: WantedEnd) => listEnds(wanted).length === 1;
+
+/** Options of a rule between members. */
+export const INVALID_SILENCE = {
+  params: { slug: "invalid-silence" },
+  // Mistakes of other members do not hide this one.
+  when: () => true,
+};
 
 export const MUST_END = {
   path: ["expiresAt"],
   error: "must be given, or the duration instead: a silence has one end",
-  // Mistakes of other members do not hide this one.
-  when: () => true,
+  ...INVALID_SILENCE,
 };
 
 function listEnds({ durationMinutes, expiresAt, laterByMinutes }: WantedEnd) {
@@ -45,11 +50,8 @@ function listEnds({ durationMinutes, expiresAt, laterByMinutes }: WantedEnd) {
  * @throws {Refusal} 422
  */
 export function readEnd(wanted: WantedEnd, nowMs: number, endsAtMs = nowMs): number {
-  const [end, ...more] = listEnds(wanted);
-  if (end === undefined || more.length > 0) {
-    const rule = "must be set as either durationMinutes or expiresAt";
-    throw refuse({ field: "expiresAt", rule });
-  }
+  const [end] = listEnds(wanted);
+  if (end === undefined) throw new Error("a silence without an end was not refused");
   const { field, value } = end;
   const begin = field === "laterByMinutes" ? endsAtMs : nowMs;
   const endMs = typeof value === "number" ? begin + value * MINUTE_MS : Date.parse(value);

@@ -361,6 +361,10 @@ test("many alerts are acknowledged, silenced or resolved by one request, each wi
   const refused = await act({ act: "silence", ids: own }, 422);
   expect(refused).toMatchObject({ mistakes: [{ field: "note" }, { field: "durationMinutes" }] });
   await act({ act: "ack", ids: [] }, 400);
+  expect(await act({ act: "ack" }, 422)).toMatchObject({
+    type: "urn:longwatch:problem:no-alerts",
+    mistakes: [{ field: "ids", rule: "is missing: must be given, or options that select alerts" }],
+  });
 });
 
 test("many alerts are marked by one request, and an act refuses members that it does not read", async () => {

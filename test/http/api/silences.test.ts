@@ -104,6 +104,9 @@ test.each([
   ["no reason", { reason: " " }, 400, "reason"],
   ["a reason of two lines", { reason: "one\ntwo" }, 400, "reason"],
   ["no end", { durationMinutes: undefined }, 422, "expiresAt"],
+  ["no subject", { matchers: undefined }, 422, "matchers"],
+  ["two subjects", { alerts: [1] }, 422, "alerts"],
+  ["a scope without alerts", { scope: "rule" }, 422, "scope"],
   ["two ends", { expiresAt: "2026-11-21T00:00:00Z" }, 422, "expiresAt"],
   ["an end in the past", { durationMinutes: undefined, expiresAt: "2026-11-20T15:00:00Z" }, 422, "expiresAt"],
 ])("%s is refused by name", async (_what, change, status, field) => {
