@@ -35,6 +35,8 @@ function remaining(left: number, rate: number): string {
   return seconds < 90 ? `${seconds} s left` : `${Math.ceil(seconds / 60)} min left`;
 }
 
+const PRINT_EVERY_MS = 5_000;
+
 interface ProgressStream {
   write(text: string): unknown;
   readonly isTTY?: boolean;
@@ -49,7 +51,7 @@ export type ProgressLine = ReturnType<typeof createProgressLine>;
  * that short work prints none. `clear` removes the line so that other output can be printed. `above` does so during
  * `print`, for other output to the same terminal.
  */
-export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now: () => number = Date.now) {
+export function createProgressLine(stream: ProgressStream, now: () => number = Date.now) {
   let printedAt = now();
   let shown = "";
   const isTTY = stream.isTTY === true;
@@ -61,7 +63,7 @@ export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now:
       if (isTTY) {
         shown = text;
         draw();
-      } else if (now() - printedAt >= everyMs) {
+      } else if (now() - printedAt >= PRINT_EVERY_MS) {
         stream.write(`${text}\n`);
         printedAt = now();
       }

@@ -85,7 +85,7 @@ test("a line never wraps, however narrow the terminal becomes", () => {
 test("elsewhere it prints plain lines, one per period and none of short work, and nothing at the end", () => {
   const { stream, text } = recorder();
   let now = 0;
-  const line = createProgressLine(stream, 5_000, () => now);
+  const line = createProgressLine(stream, () => now);
   for (; now < 12_000; now += 500) line.update(`at ${now}`);
   line.clear();
   expect(text()).toBe("at 5000\nat 10000\n");

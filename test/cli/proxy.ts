@@ -28,13 +28,13 @@ export async function startProxy(
     }
     const passed = request(`${url}${there}`, { method, headers }, (got) => {
       response.writeHead(got.statusCode ?? 502, got.headers);
-      let sent = 0;
+      let left = cutAfter ?? Number.POSITIVE_INFINITY;
       got.on("data", (chunk: Buffer) => {
-        const left = cutAfter === undefined ? chunk.length : Math.max(0, cutAfter - sent);
-        sent += chunk.length;
-        response.write(chunk.subarray(0, left), () => left < chunk.length && response.destroy());
+        if (left > 0) response.write(chunk.subarray(0, left), () => left <= 0 && response.destroy());
+        left -= chunk.length;
       });
-      got.on("end", () => response.end());
+      // An answer that is cut has no end, however late its last bytes are written.
+      got.on("end", () => left > 0 && response.end());
     });
     asked.pipe(passed);
   }).listen(0, "127.0.0.1");

@@ -1,6 +1,5 @@
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { advanceSearch } from "#db/coverage/horizons.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createFollower, OVERLAP_MS } from "#faces/cli/tail/follow-events.ts";
@@ -56,7 +55,7 @@ function startTail(
   {
     isTTY = false,
     columns = 80,
-    closeAfter = Number.POSITIVE_INFINITY,
+    closeAfter,
     environment = { DATABASE_URL: database.url },
   }: {
     readonly isTTY?: boolean;
@@ -77,7 +76,8 @@ function startTail(
       stream.write = ((chunk: string) => {
         printed[name] += chunk;
         const isTaken = write(chunk);
-        if (name === "out" && printed.out.split("\n").length > closeAfter) stream.destroy(new Error("EPIPE"));
+        if (closeAfter !== undefined && name === "out" && printed.out.split("\n").length > closeAfter)
+          stream.destroy(new Error("EPIPE"));
         return isTaken;
       }) as typeof write;
     }
@@ -90,13 +90,8 @@ function startTail(
   const ran = runStoreCommand(create, environment, args, { now: NOW, isTTY });
   return {
     ran,
-    async until(stream: "out" | "err", text: string) {
-      const deadline = Date.now() + 20_000;
-      while (!printed[stream].includes(text)) {
-        if (Date.now() > deadline) throw new Error(`not printed: ${text}\n${printed.out}${printed.err}`);
-        await delay(20);
-      }
-    },
+    until: (stream: "out" | "err", text: string) =>
+      vi.waitFor(() => expect(printed[stream].includes(text), `${text} in ${printed.err}`).toBe(true)),
     async stop() {
       stop.abort();
       return ran;

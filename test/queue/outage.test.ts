@@ -7,10 +7,10 @@ import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts
 
 /** The number by which BullMQ locks its schema while it starts, from its migrator.js. */
 const MIGRATION_ADVISORY_LOCK_KEY = 0x42554c4c;
-const LOOK = { timeout: 20_000 };
 /** Each connection of a vanished replica may get the lock in turn. Those that still wait for it after 30 s give up. */
 const LONG_LOOK = { timeout: 90_000 };
 
+/** The tests of a store share it, and a job that a cut has left there keeps its id: no two tests enqueue the same one. */
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
   let store: Store;
 
@@ -39,8 +39,8 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       expect(jobQueue.errors.length).toBeGreaterThan(0);
 
       await store.relay.restore();
-      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "together"), LOOK).toBe(true);
-      await expect.poll(() => runs, LOOK).toContain(3);
+      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "together")).toBe(true);
+      await expect.poll(() => runs).toContain(3);
     },
   );
 
@@ -50,15 +50,15 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const { job, runs } = recorder("cut-off");
       const jobQueue = relayed([job]);
       jobQueue.startWorkers();
-      await jobQueue.enqueue(job.name, { zoneId: 1 }, "before");
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await jobQueue.enqueue(job.name, { zoneId: 1 }, "cut_1");
+      await expect.poll(() => runs).toEqual([1]);
 
       await store.relay.cut();
-      expect(await jobQueue.enqueue(job.name, { zoneId: 2 }, "during")).toBe(false);
+      expect(await jobQueue.enqueue(job.name, { zoneId: 2 }, "cut_2")).toBe(false);
       await store.relay.restore();
 
-      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "after"), LOOK).toBe(true);
-      await expect.poll(() => runs, LOOK).toContain(3);
+      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "cut_3")).toBe(true);
+      await expect.poll(() => runs).toContain(3);
     },
   );
 
@@ -68,16 +68,16 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const { job, runs } = recorder("hung");
       const jobQueue = relayed([job]);
       jobQueue.startWorkers();
-      await jobQueue.enqueue(job.name, { zoneId: 0 }, "before");
-      await expect.poll(() => runs, LOOK).toEqual([0]);
+      await jobQueue.enqueue(job.name, { zoneId: 0 }, "hung_0");
+      await expect.poll(() => runs).toEqual([0]);
 
       store.relay.hold();
       for (let zoneId = 1; zoneId <= 5; zoneId += 1)
         expect(await jobQueue.enqueue(job.name, { zoneId }, `hung_${zoneId}`)).toBe(false);
       store.relay.release();
 
-      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 6 }, "after"), LOOK).toBe(true);
-      await expect.poll(() => runs, LOOK).toContain(6);
+      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 6 }, "hung_6")).toBe(true);
+      await expect.poll(() => runs).toContain(6);
       expect(runs).not.toEqual(expect.arrayContaining([2]));
       expect(runs).not.toEqual(expect.arrayContaining([5]));
     },
@@ -93,13 +93,13 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const jobQueue = openJobQueue(createBackend(kind, store.url), [job], { concurrency: 1 });
       jobQueue.startWorkers();
       for (const zoneId of [1, 2, 3]) await jobQueue.enqueue(job.name, { zoneId }, `lost_${zoneId}`);
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await expect.poll(() => runs).toEqual([1]);
 
       await store.wipe();
       gate.resolve();
-      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 4 }, "kept"), LOOK).toBe(true);
+      await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 4 }, "kept")).toBe(true);
 
-      await expect.poll(() => runs, LOOK).toEqual([1, 4]);
+      await expect.poll(() => runs).toEqual([1, 4]);
     },
   );
 
@@ -108,7 +108,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const jobQueue = relayed([stuck.job]);
     jobQueue.startWorkers();
     await jobQueue.enqueue(stuck.job.name, { zoneId: 1 }, "stuck");
-    await expect.poll(() => stuck.runs, LOOK).toEqual([1]);
+    await expect.poll(() => stuck.runs).toEqual([1]);
     await store.relay.cut();
     onTestFinished(() => store.relay.restore());
 
@@ -138,7 +138,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     jobQueue.startWorkers(["ingest"]);
     await jobQueue.enqueue(job.name, { zoneId: 1 }, "waiting");
 
-    await expect.poll(() => runs, LOOK).toEqual([1]);
+    await expect.poll(() => runs).toEqual([1]);
     expect(jobQueue.errors).toEqual(["worker ingest: it has stopped taking jobs, another takes its place"]);
   });
 });
@@ -161,16 +161,16 @@ test("F30: a replica that vanishes in a transaction of its start does not keep o
   await client.query(`select pg_advisory_lock${schemaLock}`, [MIGRATION_ADVISORY_LOCK_KEY]);
   const vanished = openJobQueue(createBackend("postgres", store.relayedUrl), [recorder("vanished").job]);
   vanished.startWorkers();
-  await expect.poll(() => locksOf("active"), LOOK).toBeGreaterThan(0);
+  await expect.poll(() => locksOf("active")).toBeGreaterThan(0);
   // Its machine loses its power while it waits for the lock: nothing ends its connections, and Postgres grants it the lock.
   store.relay.hold();
   await client.query(`select pg_advisory_unlock${schemaLock}`, [MIGRATION_ADVISORY_LOCK_KEY]);
-  await expect.poll(() => locksOf("idle in transaction"), LOOK).toBeGreaterThan(0);
+  await expect.poll(() => locksOf("idle in transaction")).toBeGreaterThan(0);
 
   const { job, runs } = recorder("other");
   const other = openJobQueue(createBackend("postgres", store.url), [job]);
   other.startWorkers();
   await expect.poll(() => other.enqueue(job.name, { zoneId: 1 }, "other_1"), LONG_LOOK).toBe(true);
-  await expect.poll(() => runs, LOOK).toEqual([1]);
+  await expect.poll(() => runs).toEqual([1]);
   store.relay.release();
 });

@@ -30,7 +30,7 @@ export async function withStorage<T>(
   storage: ArchiveStorage,
   fn: (parts: ArchiveCommandParts) => Promise<T>,
 ): Promise<T> {
-  const line = createProgressLine(io.stderr);
+  const line = createProgressLine(io.stderr, io.clock);
   const archive = createArchiveStore(storage);
   const onProgress = (share: number, label: string) => line.update(`${drawBar(share)}  ${label}`);
   try {

@@ -52,7 +52,7 @@ export function doctorCommand(examine: () => Examination, io: StoreIo = createPr
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {
         read.finish();
-        const line = createProgressLine(io.stderr);
+        const line = createProgressLine(io.stderr, io.clock);
         const onStep = (step: string) => line.update(`${step} ...`);
         const examination = { ...examine(), nowMs: io.clock(), onStep };
         const facts = await gatherFacts(examination).finally(() => line.clear());

@@ -97,7 +97,7 @@ async function run(
     includeMasked: flags.includeMasked === true,
     untilAt: asked.untilAt ?? clock(),
   };
-  const line = createProgressLine(io.stderr);
+  const line = createProgressLine(io.stderr, io.clock);
   const archive = createArchiveStore(createStorage(config.archive, database.db));
   try {
     line.update("counting ...");

@@ -60,7 +60,7 @@ export async function saveExport(
   { read, countUnfiltered }: ExportSource,
   signal: AbortSignal,
 ): Promise<void> {
-  const line = createProgressLine(io.stderr);
+  const line = createProgressLine(io.stderr, io.clock);
   const progress = createExportProgress({
     plan,
     form: form === "csv" ? "csv" : "json",

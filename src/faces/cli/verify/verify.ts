@@ -108,7 +108,7 @@ async function runAll(
   { io, config, database, databaseUrl }: Surroundings,
   asked: Span & { readonly zoneId: number; readonly now: number; readonly ids: boolean },
 ): Promise<Check[]> {
-  const line = createProgressLine(io.stderr);
+  const line = createProgressLine(io.stderr, io.clock);
   const onStep = (label: string, share: number) => line.update(`${drawBar(share)}  ${label}`);
   const { knownSources } = config.alerting.detection;
   const run = (edge: EdgeClient | null) =>
