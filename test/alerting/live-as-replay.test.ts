@@ -4,6 +4,7 @@ import type { WafEvent } from "#model/waf-event.ts";
 import { END, START } from "../detection/detect-support.ts";
 import { createFractions } from "../detection/support/histories.ts";
 import { SEED } from "../support/random-tests.ts";
+import { sample } from "../support/sample.ts";
 import { openBothWorlds, replayEvents, type SaidMessage } from "./both-worlds.ts";
 import { createRequests, visitor } from "./draw-requests.ts";
 
@@ -92,18 +93,22 @@ function drawWorld(seed: number): WafEvent[] {
 const line = ({ at, subject, reason, severity, attackers, rules, verdict }: SaidMessage) =>
   `${at - START} ${subject} ${reason} ${severity} [${attackers}] [${rules}] ${verdict}`;
 
-test.each([
+const WORLDS = [
   [1, "of an older zone", null],
   [2, "of an older zone", null],
   [3, "of an older zone", null],
   [4, "in a zone's first day", START - 5 * 60],
-])("the service sends the messages of a replay of the same events (%d, %s)", async (number, _zone, first) => {
-  const events = drawWorld((SEED % 100_000) * 10 + number).filter(
-    ({ occurredAt }) => first === null || occurredAt >= first * MINUTE_MS,
-  );
-  const span = { from: START, to: END };
-  const live = await runLive(events, span);
-  const replayed = replayEvents(events, span);
-  expect(live.length).toBeGreaterThan(0);
-  expect(live.map(line).toSorted()).toEqual(replayed.map(line).toSorted());
-});
+] as const;
+test.each(sample(WORLDS, ([number]) => number === 2 || number === 3))(
+  "the service sends the messages of a replay of the same events (%d, %s)",
+  async (number, _zone, first) => {
+    const events = drawWorld((SEED % 100_000) * 10 + number).filter(
+      ({ occurredAt }) => first === null || occurredAt >= first * MINUTE_MS,
+    );
+    const span = { from: START, to: END };
+    const live = await runLive(events, span);
+    const replayed = replayEvents(events, span);
+    expect(live.length).toBeGreaterThan(0);
+    expect(live.map(line).toSorted()).toEqual(replayed.map(line).toSorted());
+  },
+);

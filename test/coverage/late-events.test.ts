@@ -4,6 +4,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey, unpackLogIdHashes } from "#model/waf-event.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { type IngestTest, openChangingPlatform, openIngest, storedRows } from "../ingest/ingest-support.ts";
+import { sample } from "../support/sample.ts";
 import { countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";
 
 const LATE = { zones: [101], eventsPerSecond: 0.1, historyHours: 2 } as const;
@@ -126,7 +127,7 @@ test("minutes that the search keeps hiding are searched less and less often, and
   await expectSealed(emulator, ingest);
 }, 60_000);
 
-test.each(["oldest", "newest"] as const)(
+test.each(sample(["oldest", "newest"] as const, (order) => order === "oldest"))(
   "records that the list shows late, %s first, are stored within half an hour after that",
   async (order) => {
     const emulator = await openEmulator({ ...LATE, lateShare: 0, switches: { order, pageSize: 20 } });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import { sample } from "../support/sample.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createLateWorld, type TimedEvent } from "./late-world.ts";
 import { createRollUp, makeEvent, storeAll } from "./trend-support.ts";
@@ -125,12 +126,16 @@ async function firstStart({ start, restartAfter }: Started) {
 const WITHIN = HOUR - 55;
 const ACROSS = HOUR - 70;
 
-test.each([
+const STARTS: [string, Started][] = [
   ["within an hour", { start: WITHIN, restartAfter: null }],
   ["across the beginning of an hour", { start: ACROSS, restartAfter: null }],
   ["within an hour, and whose job was restarted as the attack began", { start: WITHIN, restartAfter: 0 }],
   ["across the beginning of an hour, and whose job was restarted later", { start: ACROSS, restartAfter: 3 }],
-])(
+];
+/** The other two differ in one thing from one of these. */
+const isMixed = (_: string, { start, restartAfter }: Started) =>
+  (start === WITHIN) !== (restartAfter === null);
+test.each(sample(STARTS, (one) => isMixed(...one)))(
   "twelve zones whose history was copied %s each open one incident as the scanner is over its line",
   async (_, started) => {
     const incident = {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
+import { sample } from "../support/sample.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START, WATCHED_MINUTES } from "./detect-support.ts";
 import { createFractions, drawCounts, shapes } from "./support/histories.ts";
 import { findEpisodes } from "./support/scan-history.ts";
@@ -46,50 +47,53 @@ async function keepHistories(histories: ReturnType<typeof drawHistories>): Promi
   }
 }
 
-test.each([11, 12])("the job finds what a scan of the whole history finds (seed %d)", async (seed) => {
-  const histories = drawHistories(seed);
-  await keepHistories(histories);
-  await world.tickThrough(START, END);
-  const found = await world.readSpikes();
+test.each(sample([11, 12], (seed) => seed === 12))(
+  "the job finds what a scan of the whole history finds (seed %d)",
+  async (seed) => {
+    const histories = drawHistories(seed);
+    await keepHistories(histories);
+    await world.tickThrough(START, END);
+    const found = await world.readSpikes();
 
-  let compared = 0;
-  for (const { key, counts, firstMinute, isGap } of histories) {
-    // Neither gaps nor hours from before the coverage are known.
-    const isUnknownHour = (hour: number) => isGap(hour) || hour < Math.floor(END / 60) - 200;
-    const episodes = findEpisodes(counts, firstMinute, { z: 3.5, isUnknownHour });
-    // A spike that was open when the watch began has an earlier beginning in the scan.
-    const isCut = ({ openedAt, closedAt }: (typeof episodes)[number]) =>
-      openedAt <= START && (closedAt === null || closedAt > START - 75);
-    if (episodes.some(isCut)) continue;
-    const expected = episodes.filter(({ openedAt }) => openedAt > START);
-    const actual = found.filter((spike) => spike.key === key);
-    const raised = expected.map((episode, i) => ({
-      ...episode,
-      severity: gradeSpike({
-        score: episode.score,
-        z: 3.5,
-        addresses: actual[i]?.addresses ?? null,
-        before: undefined,
-      }).severity,
-    }));
-    const asEpisodes = actual.map((spike) => ({
-      openedAt: minuteOf(spike.openedAt),
-      closedAt: minuteOf(spike.closedAt),
-      lastActiveAt: minuteOf(spike.lastActiveAt),
-      windowMinutes: spike.windowMinutes,
-      count: spike.windowCount,
-      usual: spike.baseline,
-      threshold: spike.threshold,
-      score: spike.score,
-      peak: spike.peak,
-      severity: spike.severity,
-      kind: spike.kind,
-    }));
-    expect({ key, episodes: asEpisodes }).toEqual({ key, episodes: raised });
-    compared += expected.length;
-  }
-  expect(compared).toBeGreaterThanOrEqual(8);
-});
+    let compared = 0;
+    for (const { key, counts, firstMinute, isGap } of histories) {
+      // Neither gaps nor hours from before the coverage are known.
+      const isUnknownHour = (hour: number) => isGap(hour) || hour < Math.floor(END / 60) - 200;
+      const episodes = findEpisodes(counts, firstMinute, { z: 3.5, isUnknownHour });
+      // A spike that was open when the watch began has an earlier beginning in the scan.
+      const isCut = ({ openedAt, closedAt }: (typeof episodes)[number]) =>
+        openedAt <= START && (closedAt === null || closedAt > START - 75);
+      if (episodes.some(isCut)) continue;
+      const expected = episodes.filter(({ openedAt }) => openedAt > START);
+      const actual = found.filter((spike) => spike.key === key);
+      const raised = expected.map((episode, i) => ({
+        ...episode,
+        severity: gradeSpike({
+          score: episode.score,
+          z: 3.5,
+          addresses: actual[i]?.addresses ?? null,
+          before: undefined,
+        }).severity,
+      }));
+      const asEpisodes = actual.map((spike) => ({
+        openedAt: minuteOf(spike.openedAt),
+        closedAt: minuteOf(spike.closedAt),
+        lastActiveAt: minuteOf(spike.lastActiveAt),
+        windowMinutes: spike.windowMinutes,
+        count: spike.windowCount,
+        usual: spike.baseline,
+        threshold: spike.threshold,
+        score: spike.score,
+        peak: spike.peak,
+        severity: spike.severity,
+        kind: spike.kind,
+      }));
+      expect({ key, episodes: asEpisodes }).toEqual({ key, episodes: raised });
+      compared += expected.length;
+    }
+    expect(compared).toBeGreaterThanOrEqual(8);
+  },
+);
 
 test("detectors that are killed and start anew end where one that never stopped does", async () => {
   await keepHistories(drawHistories(21));

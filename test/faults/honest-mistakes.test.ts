@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW } from "../emulator/support.ts";
 import { ROUTES } from "../support/liar/lie.ts";
+import { soakTest } from "../support/sample.ts";
 import { CALM_MS, type LyingWorld, openLyingWorld, ROUND_MS } from "./lying-world.ts";
 import { ZONE } from "./replica.ts";
 
@@ -135,19 +136,22 @@ test("4, 5: a false rule, address and URL that the search shows for eight minute
   ]);
 });
 
-test("an hour whose events all get new ids is held back by itself: the searches of later hours go on", async () => {
-  const world = await openLyingWorld();
-  await sealAll(world);
-  const events = { from: HOUR_AGO(6), to: HOUR_AGO(5) };
-  world.liar.tell({ kind: "short", routes: ROUTES, events });
-  world.liar.tell({ kind: "phantom", routes: ROUTES, events });
-  const isOther = (hour: string) => !hour.startsWith(new Date(events.from).toISOString());
-  for (let passed = 0; passed < 150 * MINUTE_MS; passed += ROUND_MS) {
-    await world.round(ROUND_MS);
-    expect((await readUnsealed(world)).filter(isOther)).toEqual([]);
-  }
-  expect(await world.endLies()).toEqual([]);
-});
+soakTest(
+  "an hour whose events all get new ids is held back by itself: the searches of later hours go on",
+  async () => {
+    const world = await openLyingWorld();
+    await sealAll(world);
+    const events = { from: HOUR_AGO(6), to: HOUR_AGO(5) };
+    world.liar.tell({ kind: "short", routes: ROUTES, events });
+    world.liar.tell({ kind: "phantom", routes: ROUTES, events });
+    const isOther = (hour: string) => !hour.startsWith(new Date(events.from).toISOString());
+    for (let passed = 0; passed < 150 * MINUTE_MS; passed += ROUND_MS) {
+      await world.round(ROUND_MS);
+      expect((await readUnsealed(world)).filter(isOther)).toEqual([]);
+    }
+    expect(await world.endLies()).toEqual([]);
+  },
+);
 
 test("6, 7: when the platform begins to keep events for less, the horizon is learned, and no hour is reopened or lost", async () => {
   const world = await openLyingWorld();
@@ -172,55 +176,64 @@ test("6, 7: when the platform begins to keep events for less, the horizon is lea
   expect(lost).toEqual([]);
 });
 
-test("13: events that appear after the seal, in the search only or never in the counts, are stored within hours", async () => {
-  const world = await openLyingWorld();
-  const late = [
-    { shown: ["search"], events: { from: HOUR_AGO(2), to: HOUR_AGO(1) } },
-    { shown: ["search", "list"], events: { from: HOUR_AGO(4), to: HOUR_AGO(3) } },
-  ] as const;
-  const lie = { kind: "short", share: 0.1, salt: "late" } as const;
-  for (const { shown, events } of late) {
-    const hidden = ROUTES.filter((route) => !(shown as readonly string[]).includes(route));
-    world.liar.tell({ ...lie, routes: hidden, events });
-    world.liar.tell({ ...lie, routes: shown, events, ends: NOW + 90 * MINUTE_MS });
-  }
-  const count = async () => {
-    const stored = await readEvents(world);
-    return late.map(({ events }) => stored.filter(({ at }) => at >= events.from && at < events.to).length);
-  };
-  await world.pass(90 * MINUTE_MS, 2 * ROUND_MS);
-  const before = await count();
-  expect(await readUnsealed(world)).toEqual([]);
-  await world.pass(5 * HOUR_MS, 2 * ROUND_MS);
-  const after = await count();
-  expect(after.map((events, index) => events > (before[index] ?? 0))).toEqual([true, true]);
-});
+soakTest(
+  "13: events that appear after the seal, in the search only or never in the counts, are stored within hours",
+  async () => {
+    const world = await openLyingWorld();
+    const late = [
+      { shown: ["search"], events: { from: HOUR_AGO(2), to: HOUR_AGO(1) } },
+      { shown: ["search", "list"], events: { from: HOUR_AGO(4), to: HOUR_AGO(3) } },
+    ] as const;
+    const lie = { kind: "short", share: 0.1, salt: "late" } as const;
+    for (const { shown, events } of late) {
+      const hidden = ROUTES.filter((route) => !(shown as readonly string[]).includes(route));
+      world.liar.tell({ ...lie, routes: hidden, events });
+      world.liar.tell({ ...lie, routes: shown, events, ends: NOW + 90 * MINUTE_MS });
+    }
+    const count = async () => {
+      const stored = await readEvents(world);
+      return late.map(({ events }) => stored.filter(({ at }) => at >= events.from && at < events.to).length);
+    };
+    await world.pass(90 * MINUTE_MS, 2 * ROUND_MS);
+    const before = await count();
+    expect(await readUnsealed(world)).toEqual([]);
+    await world.pass(5 * HOUR_MS, 2 * ROUND_MS);
+    const after = await count();
+    expect(after.map((events, index) => events > (before[index] ?? 0))).toEqual([true, true]);
+  },
+);
 
-test("14: the first hour, which the platform has begun to forget, is read as long as the platform shows it", async () => {
-  const world = await openLyingWorld({ historyHours: 72 });
-  world.liar.tell({ kind: "empty", routes: ROUTES, ends: NOW + 150_000 });
-  const oldest = NOW - 72 * HOUR_MS;
-  const shownThen = async () =>
-    (await readEvents(world)).filter(({ at }) => at < oldest - (oldest % HOUR_MS) + HOUR_MS).length;
-  for (let round = 0; round < 3; round++) await world.round(50_000);
-  expect(await shownThen()).toBe(0);
-  for (let round = 0; round < 2; round++) await world.round(11 * MINUTE_MS);
-  expect(await shownThen()).toBeGreaterThan(0);
-});
+soakTest(
+  "14: the first hour, which the platform has begun to forget, is read as long as the platform shows it",
+  async () => {
+    const world = await openLyingWorld({ historyHours: 72 });
+    world.liar.tell({ kind: "empty", routes: ROUTES, ends: NOW + 150_000 });
+    const oldest = NOW - 72 * HOUR_MS;
+    const shownThen = async () =>
+      (await readEvents(world)).filter(({ at }) => at < oldest - (oldest % HOUR_MS) + HOUR_MS).length;
+    for (let round = 0; round < 3; round++) await world.round(50_000);
+    expect(await shownThen()).toBe(0);
+    for (let round = 0; round < 2; round++) await world.round(11 * MINUTE_MS);
+    expect(await shownThen()).toBeGreaterThan(0);
+  },
+);
 
-test("16: after a lie that hid a third of the events for an hour, seals come back within ten minutes", async () => {
-  const world = await openLyingWorld();
-  await sealAll(world);
-  world.liar.tell({
-    kind: "short",
-    share: 0.3,
-    routes: ["search", "counts", "list"],
-    ends: world.emulator.now() + HOUR_MS,
-  });
-  await world.pass(HOUR_MS, ROUND_MS);
-  for (let round = 0; round < 5; round++) await world.round(2 * MINUTE_MS);
-  expect(await readUnsealed(world)).toEqual([]);
-});
+soakTest(
+  "16: after a lie that hid a third of the events for an hour, seals come back within ten minutes",
+  async () => {
+    const world = await openLyingWorld();
+    await sealAll(world);
+    world.liar.tell({
+      kind: "short",
+      share: 0.3,
+      routes: ["search", "counts", "list"],
+      ends: world.emulator.now() + HOUR_MS,
+    });
+    await world.pass(HOUR_MS, ROUND_MS);
+    for (let round = 0; round < 5; round++) await world.round(2 * MINUTE_MS);
+    expect(await readUnsealed(world)).toEqual([]);
+  },
+);
 
 test("17: hours whose list shows only one feature are sealed at once, and the evidence names the others", async () => {
   const world = await openLyingWorld();

@@ -6,6 +6,7 @@ import { createDatabase } from "#db/client.ts";
 import { createEmulator } from "#emulator/emulator.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { sample } from "../support/sample.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { startServiceProcess } from "./service-process.ts";
@@ -61,10 +62,11 @@ async function openStores(queues: "postgres" | "redis" = "redis") {
 }
 
 // Without a Redis server on PATH the queues of both are in Postgres.
-test.each([
+const REPLICAS = [
   [2, "postgres"],
   [5, "redis"],
-] as const)(
+] as const;
+test.each(sample(REPLICAS, ([, queues]) => queues === "redis"))(
   "F5, I2, I7, I9: %i replicas store every event once, page once per episode and ask the platform no more than one would, with queues in %s",
   async (count, queues) => {
     const { emulator, database, receiver, start } = await openStores(queues);

@@ -22,6 +22,7 @@ import { fetchRows, findMatches, readMatches, readRows } from "#stages/archive/s
 import { groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";
 import type { Piece } from "#stages/archive/sql/to-condition.ts";
 import { createFractions } from "../../detection/support/histories.ts";
+import { draws } from "../../support/sample.ts";
 import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { createDraw, DAYS, drawBody, drawEvents, FIRST_DAY, HOSTILE } from "../query/draw.ts";
 import { createNaiveSearch } from "../query/naive-search.ts";
@@ -81,7 +82,7 @@ async function openSource(body: object, columns: readonly string[], open: number
 }
 
 test("DuckDB's groups are the naive ones, from files, from open rows and from both", async () => {
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < draws(25, 60); round++) {
     const body = { ...drawBody(draw, events), groupBy: [draw.one(DIMENSIONS), draw.one(DIMENSIONS)] };
     const { search, plan } = ask(body);
     const source = await openSource(body, groupColumns(plan), draw.below(files.length));
@@ -94,7 +95,7 @@ test("DuckDB's groups are the naive ones, from files, from open rows and from bo
 }, 120_000);
 
 test("DuckDB's pages are the naive ones", async () => {
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < draws(30, 60); round++) {
     const body = { ...drawBody(draw, events), groupBy: [] };
     const { search, plan } = ask(body);
     const wanted = naive(search);
