@@ -6,23 +6,19 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { ANSWERS, PLAIN_ANSWER, POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { acknowledgeByHand } from "../operations/act-by-hand.ts";
-import { createAlertWorld } from "./alert-world.ts";
+import { openAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
 const CHANNELS = Object.keys(POSTING);
 const never = new AbortController().signal;
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
+const { database, world } = await openAlertWorld();
 let receivers: ReadonlyMap<string, ReplyQueue>;
 let notifiers: ReadonlyMap<string, Notifier>;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
   receivers = new Map(
     await Promise.all(CHANNELS.map(async (kind) => [kind, await startReplyQueue()] as const)),
   );
@@ -36,10 +32,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const receiver of receivers.values()) await receiver.close();
-  await database.drop();
 });
 beforeEach(async () => {
-  await world.clear();
   await database.db.delete(channelStates);
   for (const [kind, receiver] of receivers) {
     const { body } = ANSWERS[kind] ?? PLAIN_ANSWER;

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
+import { afterAll, beforeEach } from "vitest";
 import type { Database } from "#db/client.ts";
 import { advice, alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
@@ -8,10 +9,20 @@ import { createRaiseAlertsJob, type RaiseAlertsDeps } from "#jobs/alerting/raise
 import { MINUTE_MS } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { EVERYDAY, NOW } from "./support.ts";
 
 export const at = (minutes: number) => new Date(NOW + minutes * MINUTE_MS);
+
+/** The database and the alerts of a test file, which are cleared before each test. */
+export async function openAlertWorld() {
+  const database = await createMigratedDatabase();
+  afterAll(() => database.drop());
+  const world = createAlertWorld(database);
+  beforeEach(() => world.clear());
+  return { database, world };
+}
 
 /** The job and the rows around it; every time is in minutes after NOW. */
 export function createAlertWorld(database: Database) {

@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
@@ -7,21 +7,12 @@ import { readOpenWork } from "#db/service/service-status.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 import { EVERYDAY } from "./support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 const routing = (): Routing => {
   const all = routeToAll(["chat"]);

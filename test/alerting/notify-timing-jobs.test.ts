@@ -5,23 +5,19 @@ import { channelStates } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { createAlertWorld } from "./alert-world.ts";
+import { openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 
 const SECOND = 1 / 60;
 const KINDS = ["slack", "slack-bot", "discord", "pagerduty"];
 const ANSWER = { ok: true, channel: "C0123", ts: "1732197780.000100", id: "42" };
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
+const { database, world } = await openAlertWorld();
 let receivers: ReadonlyMap<string, ReplyQueue>;
 let notifiers: ReadonlyMap<string, Notifier>;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
   receivers = new Map(await Promise.all(KINDS.map(async (kind) => [kind, await startReplyQueue()] as const)));
   notifiers = new Map(
     KINDS.map((kind) => {
@@ -33,10 +29,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const receiver of receivers.values()) await receiver.close();
-  await database.drop();
 });
 beforeEach(async () => {
-  await world.clear();
   await database.db.delete(channelStates);
   for (const receiver of receivers.values()) {
     receiver.requests.length = 0;

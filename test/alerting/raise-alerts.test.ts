@@ -1,25 +1,14 @@
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-
-afterAll(() => database.drop());
-
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 test("a new spike notifies every channel at once, with its advice pending, and only once", async () => {
   const spikeId = await world.openSpike();

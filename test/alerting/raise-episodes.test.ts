@@ -1,26 +1,15 @@
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makeEvent, storeAll } from "../detection/trend-support.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-
-afterAll(() => database.drop());
-
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 test("a second episode later is another alert; one within half an hour is the same", async () => {
   const first = await world.openSpike();

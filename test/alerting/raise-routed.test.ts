@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
@@ -13,20 +13,11 @@ import {
   routeToAll,
   type Timing,
 } from "#stages/alerting/routing/routing.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
 import { EVERYDAY } from "./support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 function route(over: Partial<Omit<Route, "timing">> & { timing?: Partial<Timing> }): Route {
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, ...over.timing };

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
 import { reportDestinations } from "#jobs/alerting/report-destinations.ts";
@@ -7,19 +7,11 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { toReceipt } from "#model/waf-event.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createAlertWorld } from "./alert-world.ts";
+import { openAlertWorld } from "./alert-world.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
+const { database, world } = await openAlertWorld();
 
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
 beforeEach(async () => {
-  await world.clear();
   await database.pool.query(
     "truncate forward_destinations, forward_hours, forward_refusals, forward_receipts",
   );

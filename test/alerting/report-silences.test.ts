@@ -1,25 +1,16 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { silences } from "#db/schema/alerts.ts";
 import { reportSilences } from "#jobs/alerting/report-silences.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { endSilence, extendSilence } from "#operations/silences/end-silence.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { performOn } from "../operations/perform-on.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 /** A silence of alice from NOW on; returns its number. */
 async function silence(minutes: number, matchers: object = { zone: [101] }): Promise<number> {

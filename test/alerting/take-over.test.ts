@@ -1,21 +1,12 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type AlertRow, takeOverAlert } from "#db/alerting/alerts.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 /** A rule of which people were notified, and an incident that explains it. Nobody has taken the alert over. */
 async function openBoth(): Promise<{ rule: number; incident: number; alert: AlertRow }> {

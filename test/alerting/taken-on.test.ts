@@ -1,23 +1,15 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { spikes } from "#db/schema/spikes.ts";
 import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { explainAlert } from "#stages/alerting/explain-alert.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf, type SelfSubject } from "#stages/alerting/self-alert.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 const act = async (minutes: number) => {
   const [alert] = await world.alerts();

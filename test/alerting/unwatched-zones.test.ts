@@ -1,14 +1,13 @@
 import { sql } from "drizzle-orm";
 import pino from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { replicas } from "#db/schema/service.ts";
 import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createAlertWorld } from "./alert-world.ts";
+import { openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
 import { NOW } from "./support.ts";
 
@@ -16,16 +15,9 @@ import { NOW } from "./support.ts";
 const LATER = 90;
 const silent = pino({ level: "silent" });
 const routing = () => routeToAll(["chat"]);
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
+const { database, world } = await openAlertWorld();
 
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-afterAll(() => database.drop());
 beforeEach(async () => {
-  await world.clear();
   await database.db.delete(replicas);
 });
 

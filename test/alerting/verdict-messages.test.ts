@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
@@ -10,20 +10,9 @@ import { maskMessage } from "#operations/alerts/mask-message.ts";
 import { exclusionOf } from "#stages/alerting/message/exclusion-command.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { at, openAlertWorld } from "./alert-world.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createAlertWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  world = createAlertWorld(database);
-});
-
-afterAll(() => database.drop());
-
-beforeEach(() => world.clear());
+const { database, world } = await openAlertWorld();
 
 /** Stores a verdict, judged when its look is due: of several the latest one counts. */
 function store(id: number, { look = "first", ...over }: Parameters<typeof verdictOf>[0] = {}) {
