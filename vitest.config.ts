@@ -21,13 +21,14 @@ export default defineConfig({
     // Node imports the TypeScript itself, as it does for the service. Vite's own runner would rewrite each module and look up
     // each imported name at each use, which costs a tenth of the tests' time.
     experimental: { viteModuleRunner: false },
-    // Two more than there are cores: tests also wait, for Postgres and for processes of their own.
-    maxWorkers: availableParallelism() + 2,
+    // Many tests wait most of their time: for a tick, a timeout, or a process of their own.
+    maxWorkers: 2 * availableParallelism() + 2,
     // These end what hangs and promise nothing: the machine may be busy.
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
-    execArgv: [`--import=${quickImports.href}`],
+    // A young generation of this size is collected less often, and most of what a test makes is dead by then.
+    execArgv: [`--import=${quickImports.href}`, "--max-semi-space-size=64"],
     // For the processes that tests start: they need not compile the service anew, each of them.
     env: {
       NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile"),

@@ -34,7 +34,7 @@ async function expectDamaged(ask: Ask): Promise<void> {
 
 it("answers 503 with the day while a file is missing or damaged, and answers again when the file is whole", async () => {
   const folder = await openTestFolder();
-  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
   await archiveDay(database, folder, "2026-11-19");
   const file = await findEventsFile(folder);
   const whole = await readFile(file);
@@ -62,7 +62,7 @@ it("answers 503 with the day while a file is missing or damaged, and answers aga
 
 it("answers 503 for a file that changes after it was found whole, also if its size and time stay", async () => {
   const folder = await openTestFolder();
-  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
   await archiveDay(database, folder, "2026-11-19");
   const file = await findEventsFile(folder);
   expect((await ask(SEARCH, post({ ...WINDOW, groupBy: ["country"] }))).status).toBe(200);
@@ -80,7 +80,7 @@ it("does not read a file that was reported as damaged elsewhere until it is foun
     touch: async () => "as before",
   });
   const folder = await openTestFolder(withoutSigns);
-  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
   await archiveDay(database, folder, "2026-11-19");
   const file = await findEventsFile(folder);
   const whole = await readFile(file);

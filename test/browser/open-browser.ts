@@ -10,13 +10,21 @@ export const CHROMIUM = findProgram(
   "google-chrome",
 );
 
+const ARGUMENTS = [
+  // As root, Chromium has no sandbox of its own.
+  "--no-sandbox",
+  // A process for each tab would load the console anew.
+  "--process-per-site",
+  // A page of a test lives for seconds, in which optimizing compilers cost more than they save.
+  "--js-flags=--no-opt,--no-maglev",
+];
+
 export async function openBrowser(): Promise<Browser> {
   const name = CHROMIUM;
   if (name === null) throw new Error("chromium is not on PATH");
   const { execFileSync } = await import("node:child_process");
   const executablePath = execFileSync("/bin/sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim();
-  // As root, Chromium has no sandbox of its own.
-  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
 /** Runs in the page, whose types the tests do not have. */
