@@ -8,28 +8,19 @@ import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { erasures } from "../schema/erasures.ts";
 import { wafEvents } from "../schema/events.ts";
-import { heldBlocks } from "../schema/held-blocks.ts";
-import { heldEvents } from "../schema/held-events.ts";
-import { dirtyBuckets } from "../schema/ingest.ts";
+import { dirtyBuckets, quarantinedEntries } from "../schema/ingest.ts";
 import { ruleBuckets } from "../schema/rules.ts";
 import type { ZoneDay } from "./day-source.ts";
 
 const e = alias(wafEvents, "e");
 const f = alias(archiveFiles, "f");
 const c = alias(coverageWindows, "c");
-const h = alias(heldEvents, "h");
-const k = alias(heldBlocks, "k");
+const q = alias(quarantinedEntries, "q");
 const b = alias(dirtyBuckets, "b");
 const r = alias(erasures, "r");
 
 /** Reason why a zone's day is not archived yet; null if it can be archived now. */
-type WaitingFor =
-  | "open hours"
-  | "missing hours"
-  | "held events"
-  | "held records"
-  | "stale minutes"
-  | "an erasure";
+type WaitingFor = "open hours" | "missing hours" | "held entries" | "stale minutes" | "an erasure";
 
 interface DayToArchive extends ZoneDay {
   readonly waitingFor: WaitingFor | null;
@@ -78,9 +69,8 @@ export async function listDaysToArchive(
       when (select count(*) from ${coverageWindows} ${c}
         where ${c.zoneId} = d.zone_id and ${c.startsAt} >= from_at and ${c.startsAt} < to_at)
         < extract(epoch from to_at - greatest(from_at, least(d.since, to_at))) / 3600 then 'missing hours'
-      when exists (select from ${heldEvents} ${h}
-        where ${h.zoneId} = d.zone_id and ${h.occurredAt} >= from_at and ${h.occurredAt} < to_at) then 'held events'
-      when exists (select from ${heldBlocks} ${k} where ${k.zoneId} = d.zone_id and ${k.day} = d.day) then 'held records'
+      when exists (select from ${quarantinedEntries} ${q}
+        where ${q.zoneId} = d.zone_id and ${q.day} = d.day and ${q.isHeld}) then 'held entries'
       when exists (select from ${dirtyBuckets} ${b}
         where ${b.zoneId} = d.zone_id and ${b.minute} >= from_at and ${b.minute} < to_at) then 'stale minutes'
       when ${isBeingErased(sql`d.zone_id`, sql`from_at`)} then 'an erasure'

@@ -1,21 +1,15 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
-import { names } from "../postgres/terms.ts";
+import { epochMs, names } from "../postgres/terms.ts";
 import { ERASED_IP } from "../privacy/erase-events.ts";
 import { wafEvents } from "../schema/events.ts";
-import { heldBlocks } from "../schema/held-blocks.ts";
-import { heldEvents } from "../schema/held-events.ts";
-import { EVENT_COLUMNS, learnOf, learnsOf } from "./event-rows.ts";
-import type { NewRawBlock } from "./raw-blocks.ts";
-import { fillOf, lacksOf, unmasksOf } from "./store-events.ts";
+import { lacksOf, unmasksOf } from "./store-events.ts";
 
 const e = alias(wafEvents, "e");
 /** Staged events: a temporary table with the columns of `waf_events`. */
 const s = alias(wafEvents, "s");
-const h = alias(heldEvents, "h");
-const KEY = names(heldEvents.zoneId, heldEvents.occurredAt, heldEvents.logId);
-const COLUMNS = sql.raw(EVENT_COLUMNS);
 
 interface StagedSpan {
   readonly zoneId: number;
@@ -23,35 +17,17 @@ interface StagedSpan {
   readonly untilMs: number;
 }
 
-export interface HeldStaged {
-  /** Rows that were removed from the staged events. */
-  readonly moved: number;
-  /** Moved rows that were not held before. */
-  readonly added: number;
-}
-
 /**
- * Moves staged events up to `untilMs` to held_events. An event that is stored and that the page would not change
- * stays staged, because it was judged before. An event that is already held gains the values that it lacks.
+ * Removes the staged events up to `untilMs` and returns their keys. An event that is stored and that the page would not
+ * change stays staged, because it was judged before.
  */
-export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<HeldStaged> {
-  const given = alias(heldEvents, "excluded");
-  const { rows } = await tx.execute<{ moved: number; added: number }>(sql`
-    with moved as (
-      delete from staged_events s
-      where ${s.occurredAt} <= ${new Date(untilMs)} and not exists (
-        ${selectStored({ zoneId, untilMs })} and not (${lacksOf(e, s)} or ${unmasksOf(e, s)}))
-      returning s.*),
-    entered as (
-      insert into ${heldEvents} as h (${COLUMNS})
-      select distinct on (${KEY}) ${COLUMNS} from moved order by ${KEY}
-      on conflict (${KEY}) do update set ${fillOf(h, given)}, ${learnOf(h, given)},
-        ${names(h.ip)} = case when ${unmasksOf(h, given)} then ${given.ip} else ${h.ip} end
-      where ${lacksOf(h, given)} or ${unmasksOf(h, given)} or ${learnsOf(h, given)}
-      returning xmax = 0 as is_new)
-    select (select count(*) from moved)::integer as moved,
-      (select count(*) from entered where is_new)::integer as added`);
-  return rows[0] ?? { moved: 0, added: 0 };
+export async function takeStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<EventKey[]> {
+  const { rows } = await tx.execute<{ occurredAt: number; logId: string }>(sql`
+    delete from staged_events s
+    where ${s.occurredAt} <= ${new Date(untilMs)} and not exists (
+      ${selectStored({ zoneId, untilMs })} and not (${lacksOf(e, s)} or ${unmasksOf(e, s)}))
+    returning ${epochMs(sql`${s.occurredAt}`)} as "occurredAt", ${s.logId} as "logId"`);
+  return rows;
 }
 
 /**
@@ -80,19 +56,4 @@ function selectStored({ zoneId, untilMs }: StagedSpan) {
   return sql`select from ${wafEvents} e
     where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = ${s.occurredAt} and ${e.logId} = ${s.logId}
       and ${e.occurredAt} <= ${new Date(untilMs)}`;
-}
-
-export async function insertHeldBlocks(
-  tx: Queryable,
-  zoneId: number,
-  blocks: readonly NewRawBlock[],
-): Promise<void> {
-  if (blocks.length === 0) return;
-  const rows = blocks.map(({ firstAt, lastAt, ...block }) => ({
-    zoneId,
-    ...block,
-    firstAt: new Date(firstAt),
-    lastAt: new Date(lastAt),
-  }));
-  await tx.insert(heldBlocks).values(rows);
 }

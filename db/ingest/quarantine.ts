@@ -19,7 +19,7 @@ export interface NewQuarantinedEntry {
   readonly raw: Buffer;
   /** When the entry was received, epoch ms; left out: now. */
   readonly receivedAt?: number;
-  /** True if the entry could not be checked for erased addresses. `judge-held` checks it later. */
+  /** True if nothing could decide whether an erasure covers the entry. `judge-held` stores or checks it later. */
   readonly isHeld?: boolean;
 }
 
@@ -119,12 +119,21 @@ export function listQuarantined(
 
 export type WholeEntry = QuarantinedRow & { readonly raw: Buffer };
 
-/** Returns entries with their bytes: those of `ids`, or all of a zone with an id above `after`, in the order of their ids. */
+/**
+ * Returns entries with their bytes: those of `ids`, or all of a zone with an id above `after`, in the order of their ids.
+ * With `onlyHeld`, those among them that are held.
+ */
 export function readQuarantined(
   db: Queryable,
-  asked: { zoneId?: number; ids?: readonly number[] | null; after?: number; limit?: number },
+  asked: {
+    zoneId?: number;
+    ids?: readonly number[] | null;
+    after?: number;
+    limit?: number;
+    onlyHeld?: boolean;
+  },
 ): Promise<WholeEntry[]> {
-  const { zoneId: ofZone, ids = null, after = 0, limit = ROWS_PER_STATEMENT } = asked;
+  const { zoneId: ofZone, ids = null, after = 0, limit = ROWS_PER_STATEMENT, onlyHeld = false } = asked;
   return db
     .select({ ...ROW, raw })
     .from(quarantinedEntries)
@@ -133,6 +142,7 @@ export function readQuarantined(
         gt(id, after),
         ofZone === undefined ? undefined : eq(zone, ofZone),
         ids === null ? undefined : inArray(id, [...ids]),
+        onlyHeld ? eq(isHeld, true) : undefined,
       ),
     )
     .orderBy(id)
@@ -164,7 +174,7 @@ const MOST_COUNTED = 1_000;
 
 /**
  * Counts the entries of a zone that could not be read, by what is known of their time: the start of the hour in their
- * `timestamp` (epoch ms), or the day of their list. Entries with `exceptReason` are not counted.
+ * `timestamp` or `occurredAt` (epoch ms), or the day of their list. Entries with `exceptReason` are not counted.
  */
 export async function countUnreadable(
   db: Queryable,
@@ -173,7 +183,7 @@ export async function countUnreadable(
 ) {
   // The bytes may be no text. `escape` writes them as one, and doubles the backslash before a quote within a string.
   const text = sql`encode(substring(${raw} from 1 for 16384), 'escape')`;
-  const ms = sql`substring(${text} from '"timestamp"\\s*:\\s*(\\d{13})')::float8`;
+  const ms = sql`substring(${text} from '"(?:timestamp|occurredAt)"\\s*:\\s*(\\d{13})')::float8`;
   const counted = db
     .select({ hour: sql<number | null>`floor(${ms} / 3600000) * 3600000`.as("hour"), day })
     .from(quarantinedEntries)

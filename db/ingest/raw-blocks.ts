@@ -1,10 +1,9 @@
 import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
-import { alias, unionAll } from "drizzle-orm/pg-core";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { rawBlocks } from "../schema/archive.ts";
 import { eventAliases, wafEvents } from "../schema/events.ts";
-import { heldBlocks } from "../schema/held-blocks.ts";
 
 const e = alias(wafEvents, "e");
 const a = alias(eventAliases, "a");
@@ -20,7 +19,7 @@ export interface NewRawBlock {
 
 /**
  * Returns the packed id hashes of every block that may hold a record of this time span (epoch ms, both ends
- * included). Includes blocks that are held back.
+ * included).
  */
 export async function readLogIdHashes(db: Queryable, zoneId: number, span: BlockSpan): Promise<Buffer[]> {
   const found = await selectHashes(db, zoneId, span);
@@ -34,19 +33,17 @@ interface BlockSpan {
 }
 
 function selectHashes(db: Queryable, zoneId: number, { fromMs, toMs, days }: BlockSpan) {
-  const hashesOf = (table: typeof rawBlocks | typeof heldBlocks) =>
-    db
-      .select({ logIdHashes: table.logIdHashes })
-      .from(table)
-      .where(
-        and(
-          eq(table.zoneId, zoneId),
-          inArray(table.day, [...days]),
-          lte(table.firstAt, new Date(toMs)),
-          gte(table.lastAt, new Date(fromMs)),
-        ),
-      );
-  return unionAll(hashesOf(rawBlocks), hashesOf(heldBlocks));
+  return db
+    .select({ logIdHashes: rawBlocks.logIdHashes })
+    .from(rawBlocks)
+    .where(
+      and(
+        eq(rawBlocks.zoneId, zoneId),
+        inArray(rawBlocks.day, [...days]),
+        lte(rawBlocks.firstAt, new Date(toMs)),
+        gte(rawBlocks.lastAt, new Date(fromMs)),
+      ),
+    );
 }
 
 /**

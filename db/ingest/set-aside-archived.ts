@@ -18,10 +18,11 @@ interface Page {
 export async function setAsideArchived<P extends Page>(page: P, archived: ReadonlySet<string>): Promise<P> {
   if (archived.size === 0) return page;
   const isArchived = ({ occurredAt }: WafEvent) => archived.has(toDay(occurredAt));
-  const events = page.events
-    .filter(isArchived)
-    .map((event) => quarantine(toDay(event.occurredAt), event.route, Buffer.from(JSON.stringify(event))));
-  const records = await setAsideRecords(page.rawBlocks, archived);
+  const events = page.events.filter(isArchived).map((event) => setAsideEvent(event, inArchive));
+  const records = await setAsideRecords(
+    page.rawBlocks.filter(({ day }) => archived.has(day)),
+    inArchive,
+  );
   return {
     ...page,
     events: page.events.filter((event) => !isArchived(event)),
@@ -30,22 +31,28 @@ export async function setAsideArchived<P extends Page>(page: P, archived: Readon
   };
 }
 
-/** Returns the records of archive days as quarantined entries. */
+type ReasonOf = (day: string) => string;
+
+/** Returns an event as a quarantined entry, from which it can be read again. */
+export function setAsideEvent(event: WafEvent, reasonOf: ReasonOf): NewQuarantinedEntry {
+  const day = toDay(event.occurredAt);
+  return { route: event.route, day, reason: reasonOf(day), raw: Buffer.from(JSON.stringify(event)) };
+}
+
+/** Returns the records of blocks as quarantined entries. */
 export async function setAsideRecords(
   blocks: readonly NewRawBlock[],
-  archived: ReadonlySet<string>,
+  reasonOf: ReasonOf,
 ): Promise<NewQuarantinedEntry[]> {
   const aside: NewQuarantinedEntry[] = [];
-  for (const { day, block, entryCount } of blocks) {
-    if (!archived.has(day)) continue;
-    for (const raw of await openRawBlock(block, entryCount)) aside.push(quarantine(day, "list", raw));
-  }
+  for (const { day, block, entryCount } of blocks)
+    for (const raw of await openRawBlock(block, entryCount))
+      aside.push({ route: "list", day, reason: reasonOf(day), raw });
   return aside;
 }
 
-function quarantine(day: string, route: NewQuarantinedEntry["route"], raw: Buffer): NewQuarantinedEntry {
-  return { route, day, reason: inArchive(day), raw };
-}
+/** The reason for quarantining what could be stored if the pseudonym key were there. */
+export const WAITS_FOR_KEY = "waits for the pseudonym key";
 
 /** Returns the reason for quarantining what arrives for an archive day. */
 export function inArchive(day: string): string {

@@ -232,7 +232,7 @@ export function lacksOf(known: Fillable, given: Fillable): SQL {
 }
 
 /** Returns the assignments that copy to `known` the values that it lacks. */
-export function fillOf(known: Fillable, given: Fillable): SQL {
+function fillOf(known: Fillable, given: Fillable): SQL {
   const fills = FILLED_KEYS.map((key) => sql`${names(known[key])} = coalesce(${known[key]}, ${given[key]})`);
   return sql.join(fills, sql`, `);
 }

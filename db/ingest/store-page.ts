@@ -1,6 +1,6 @@
 import { readSqlState } from "#lib/errors.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { spanOf } from "#model/waf-event.ts";
+import { type EventKey, spanOf } from "#model/waf-event.ts";
 import { holdDays } from "../archive/day-source.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inOneTrip, inTransaction, type Transaction } from "../postgres/transaction.ts";
@@ -16,10 +16,10 @@ import {
   eraseFromQuarantine,
   matchOpen,
 } from "./guard-page.ts";
-import { blankStaged, holdStaged, insertHeldBlocks } from "./hold-page.ts";
+import { blankStaged, takeStaged } from "./hold-page.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
-import { setAsideArchived } from "./set-aside-archived.ts";
+import { setAsideArchived, setAsideEvent, setAsideRecords, WAITS_FOR_KEY } from "./set-aside-archived.ts";
 import {
   copyEvents,
   type EventsToStore,
@@ -39,14 +39,17 @@ export interface NewPage extends EventsToStore {
   readonly rawBlocks: readonly NewRawBlock[];
   /** Without a guard, a page that a tombstone may cover is refused. */
   readonly erasures?: ErasureGuard | undefined;
-  /** True if the page was held back before. Without the pseudonym key the call then fails and holds nothing. */
+  /** True for entries of the quarantine: without the pseudonym key the call fails and holds nothing. */
   readonly mustJudge?: boolean;
 }
 
 export interface StoredPage extends StoredEvents {
   readonly quarantined: number;
-  /** Events held back for the first time, because the pseudonym key is missing. */
-  readonly held: number;
+}
+
+/** Thrown if entries that only the missing pseudonym key can judge must be judged now. */
+export class KeyMissingError extends Error {
+  override readonly name = "KeyMissingError";
 }
 
 type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
@@ -56,8 +59,8 @@ type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
  * entries, and whatever `conclude` adds (ledger, cursor). Stores nothing if another process has taken the lease over.
  * With `expectNew` the events are copied straight into the table if nothing may cover them, and again staged and merged if
  * one of them turns out to be stored. Pass it if the page before had only new events. Erased data is never stored again.
- * While the pseudonym key is missing, events that an erasure may cover are held back and the rest is stored. Events and
- * records of archive days are quarantined.
+ * While the pseudonym key is missing, events and records that an erasure may cover are held in the quarantine and the rest
+ * is stored. Events and records of archive days are quarantined.
  * @throws {FenceLostError}
  */
 export async function storePage<T>(
@@ -81,8 +84,8 @@ function storeOnce<T>(database: Database, given: NewPage, conclude: Conclude<T>)
     const cover = await planCover(transaction, page);
     const { held, ...merged } = await storeEvents(transaction, page, cover);
     const { emptied, ...others } = await guardOthers(tx, page, cover);
-    const quarantined = await quarantineEntries(tx, zoneId, others.quarantined);
-    const stored = { ...merged, quarantined, held };
+    const quarantined = await quarantineEntries(tx, zoneId, [...others.quarantined, ...held]);
+    const stored = { ...merged, quarantined };
     const [, concluded] = await inOneTrip(client, () => [
       insertRawBlocks(tx, zoneId, others.rawBlocks),
       conclude(tx, stored),
@@ -130,7 +133,7 @@ async function planCover({ tx, client }: Transaction, page: NewPage): Promise<Co
   const judge = await guard.judge(tombstones);
   if (judge !== null) return { kind: "judged", tombstones, judge, guard };
   if (page.mustJudge === true)
-    throw new Error("Cannot store this page: it was held back and the pseudonym key is still missing.");
+    throw new KeyMissingError("Entries of the quarantine cannot be stored without the pseudonym key.");
   return { kind: "held", untilMs: lastUntil(tombstones) };
 }
 
@@ -139,22 +142,27 @@ function lastUntil(tombstones: readonly TombstoneRow[]): number {
 }
 
 /**
- * Stores the page's events. Those that cannot be judged are moved to the held events, and what no key can judge any more
- * is stored empty.
+ * Stores the page's events. Returns those that cannot be judged as entries for the quarantine. What no key can judge any
+ * more is stored empty.
  */
 async function storeEvents(transaction: Transaction, page: NewPage, cover: Cover) {
   const { tx } = transaction;
   const { zoneId, events, expectNew } = page;
-  if (events.length === 0) return { inserted: 0, filled: 0, reopened: [], held: 0 };
+  if (events.length === 0) return { inserted: 0, filled: 0, reopened: [], held: [] };
   if (expectNew && cover.kind === "none" && !(await hasAliases(tx, page)))
-    return { ...(await copyEvents(transaction, page)), held: 0 };
+    return { ...(await copyEvents(transaction, page)), held: [] };
   await stageEvents(transaction, page);
   if (cover.kind === "judged" && cover.judge.orphans.length > 0)
     await blankStaged(tx, { zoneId, untilMs: lastUntil(cover.judge.orphans) });
-  const { moved, added } =
-    cover.kind === "held" ? await holdStaged(tx, { zoneId, untilMs: cover.untilMs }) : { moved: 0, added: 0 };
-  return { ...(await mergeStaged(transaction, page, events.length - moved)), held: added };
+  const taken = cover.kind === "held" ? await takeStaged(tx, { zoneId, untilMs: cover.untilMs }) : [];
+  const keys = new Set(taken.map(showKey));
+  const held = events.flatMap((event) =>
+    keys.has(showKey(event)) ? { ...setAsideEvent(event, () => WAITS_FOR_KEY), isHeld: true } : [],
+  );
+  return { ...(await mergeStaged(transaction, page, events.length - taken.length)), held };
 }
+
+const showKey = ({ occurredAt, logId }: EventKey) => `${occurredAt} ${logId}`;
 
 interface Guarded extends Pick<NewPage, "quarantined" | "rawBlocks"> {
   readonly emptied: readonly Emptied[];
@@ -169,10 +177,10 @@ async function guardOthers(tx: Queryable, page: NewPage, cover: Cover): Promise<
   if (cover.kind === "none") return { emptied: [], quarantined, rawBlocks };
   if (cover.kind === "held") {
     const isHeld = ({ firstAt }: NewRawBlock) => firstAt <= cover.untilMs;
-    await insertHeldBlocks(tx, zoneId, rawBlocks.filter(isHeld));
+    const records = await setAsideRecords(rawBlocks.filter(isHeld), () => WAITS_FOR_KEY);
     return {
       emptied: [],
-      quarantined: quarantined.map((entry) => ({ ...entry, isHeld: true })),
+      quarantined: [...quarantined, ...records].map((entry) => ({ ...entry, isHeld: true })),
       rawBlocks: rawBlocks.filter((block) => !isHeld(block)),
     };
   }

@@ -9,8 +9,6 @@ import { advice, alerts, exclusions, silences } from "../schema/alerts.ts";
 import { archiveFiles, rawBlocks } from "../schema/archive.ts";
 import { eventAliases, eventRevisions, wafEvents } from "../schema/events.ts";
 import { forwardHours, forwardReceipts, forwardRefusals } from "../schema/forwarding.ts";
-import { heldBlocks } from "../schema/held-blocks.ts";
-import { heldEvents } from "../schema/held-events.ts";
 import { ingestCursors, pages, quarantinedEntries } from "../schema/ingest.ts";
 import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
 import { ruleBuckets, ruleMetrics, rulePeaks } from "../schema/rules.ts";
@@ -53,8 +51,6 @@ export async function deleteExpired(
   let deleted = 0;
   for (const [table, isExpired] of [
     [quarantinedEntries, lt(quarantinedEntries.receivedAt, new Date(rawFrom))],
-    [heldEvents, lt(heldEvents.heldAt, new Date(rawFrom))],
-    [heldBlocks, lt(heldBlocks.heldAt, new Date(rawFrom))],
     // An alias is the only way to a record that is kept under another time than its event.
     [
       eventAliases,

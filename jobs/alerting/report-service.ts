@@ -4,7 +4,7 @@ import { readNewestAlerts } from "#db/alerting/alerts.ts";
 import { readDamagedFiles } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
 import { readZoneHealth, watchZones } from "#db/coverage/platform-health.ts";
-import { readHeldCounts } from "#db/ingest/held-pages.ts";
+import { readHeldCounts } from "#db/ingest/held-entries.ts";
 import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
 import { type DailyGrowth, readDailyGrowth } from "#db/service/service-status.ts";
 import type { Clock } from "#lib/clock.ts";

@@ -2,24 +2,16 @@ import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import {
-  deleteHeldEvents,
-  readHeldBlock,
-  readHeldCounts,
-  readHeldEvents,
-  releaseHeldBlock,
-  releaseHeldEntries,
-} from "#db/ingest/held-pages.ts";
-import { storePage } from "#db/ingest/store-page.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { readHeldCounts, releaseHeldEntries } from "#db/ingest/held-entries.ts";
+import { readQuarantined } from "#db/ingest/quarantine.ts";
+import { WAITS_FOR_KEY } from "#db/ingest/set-aside-archived.ts";
+import { holdLease } from "#db/postgres/hold-lease.ts";
 import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { daysOf } from "#model/waf-event.ts";
+import { storeAgain } from "./retry-quarantined.ts";
 
 const LEASE = { name: "judge-held", ttlMs: 15_000 };
-const EVENTS_PER_TRANSACTION = 2_000;
-const ENTRIES_PER_TRANSACTION = 200;
 
 export interface JudgeHeldDeps {
   readonly database: Database;
@@ -32,8 +24,8 @@ export interface JudgeHeldDeps {
 }
 
 /**
- * Judges the data that was held back while the pseudonym key was missing, and stores it. Does nothing while the key is
- * still missing. After a kill the next job continues. If two jobs run at once, only one works.
+ * Judges the entries that were held while the pseudonym key was missing, and stores their events. Does nothing while the key
+ * is still missing. After a kill the next job continues. If two jobs run at once, only one works.
  */
 export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
   return defineJob({
@@ -47,74 +39,27 @@ export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
 }
 
 export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal) {
-  const held = await readHeldCounts(deps.database.db);
+  const { database, erasures, log, afterPage } = deps;
+  const held = await readHeldCounts(database.db);
   if (held.length === 0) return "no event is held";
-  if ((await deps.erasures.judge([])) === null) return "the pseudonym key is missing";
-  const done = await holdLease(deps.database, LEASE, async (lease) => {
+  if ((await erasures.judge([])) === null) return "the pseudonym key is missing";
+  const done = await holdLease(database, LEASE, async (lease) => {
     const until = AbortSignal.any([signal, lease.lost]);
-    for (const { zoneId, ...counts } of held) {
-      await judgeEvents(deps, { zoneId, lease }, until);
-      await judgeBlocks(deps, { zoneId, lease }, until);
-      await judgeEntries(deps, { zoneId, lease }, until);
+    for (const { zoneId, entries } of held) {
+      while (!until.aborted) {
+        const rows = await readQuarantined(database.db, { zoneId, onlyHeld: true });
+        if (rows.length === 0) break;
+        // The other entries are in the quarantine for another reason, and stay there.
+        const { waiting = [], others = [] } = Object.groupBy(rows, ({ reason }) =>
+          reason === WAITS_FOR_KEY ? "waiting" : "others",
+        );
+        const failed = await storeAgain(deps, { zoneId, lease, note: async () => undefined }, waiting);
+        await releaseHeldEntries(database, { zoneId, lease, guard: erasures }, [...others, ...failed]);
+        afterPage();
+      }
       if (until.aborted) return;
-      deps.log.info({ zoneId, ...counts }, "held events judged and stored");
+      log.info({ zoneId, entries }, "held entries judged");
     }
   });
   return done === null ? LEASE_TAKEN : undefined;
-}
-
-interface Zone {
-  readonly zoneId: number;
-  readonly lease: HeldLease;
-}
-
-async function judgeEvents(
-  { database, partitions, clock, erasures, afterPage }: JudgeHeldDeps,
-  { zoneId, lease }: Zone,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    const events = await readHeldEvents(database.db, zoneId, EVENTS_PER_TRANSACTION);
-    if (events.length === 0) return;
-    const page = {
-      zoneId,
-      lease,
-      events,
-      expectNew: false,
-      mustJudge: true,
-      storedAt: clock(),
-      erasures,
-      quarantined: [],
-      rawBlocks: [],
-    };
-    await partitions.withDays(daysOf(events), () =>
-      storePage(database, page, (tx) => deleteHeldEvents(tx, zoneId, events)),
-    );
-    afterPage();
-  }
-}
-
-async function judgeBlocks(
-  { database, partitions, erasures: guard }: JudgeHeldDeps,
-  { zoneId, lease }: Zone,
-  signal: AbortSignal,
-): Promise<void> {
-  let after: string | null = null;
-  while (!signal.aborted) {
-    const block = await readHeldBlock(database.db, zoneId, after);
-    if (block === null) return;
-    await partitions.withDays([block.day], () => releaseHeldBlock(database, { zoneId, lease, guard }, block));
-    after = block.blockId;
-  }
-}
-
-async function judgeEntries(
-  { database, erasures: guard }: JudgeHeldDeps,
-  { zoneId, lease }: Zone,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    const { entries } = await releaseHeldEntries(database, { zoneId, lease, guard }, ENTRIES_PER_TRANSACTION);
-    if (entries === 0) return;
-  }
 }

@@ -2,7 +2,7 @@ import { EventLogEntry, EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
-import { inArchive } from "#db/ingest/set-aside-archived.ts";
+import { inArchive, WAITS_FOR_KEY } from "#db/ingest/set-aside-archived.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { isObject, parseJson } from "#lib/json.ts";
@@ -47,7 +47,6 @@ export async function retryQuarantined(
   signal: AbortSignal,
 ): Promise<Retried | null> {
   const { database } = deps;
-  const hashKey = await readHashKey(database);
   return holdLease(database, { name: `retry-quarantined.${zoneId}`, ttlMs: LEASE_TTL_MS }, async (lease) => {
     const until = AbortSignal.any([signal, lease.lost]);
     let [stored, after] = [0, 0];
@@ -55,29 +54,44 @@ export async function retryQuarantined(
     while (true) {
       until.throwIfAborted();
       const rows = await readQuarantined(database.db, { zoneId, ids, after, limit: ENTRIES_PER_TRANSACTION });
-      const read = rows.filter((row) => whyNotYet(row) === null).map((row) => readAgain(row, hashKey));
-      const events = read.flatMap(({ event }) => event ?? []);
-      const archived = await findArchived(database.db, zoneId, events);
-      const failed = read.flatMap(({ id, raw, event, reason }) => {
-        if (event === null) return { id, raw, reason };
-        const day = toDay(event.occurredAt);
-        return archived.has(day) ? { id, raw, reason: inArchive(day) } : [];
-      });
+      const due = rows.filter((row) => whyNotYet(row) === null);
+      const failed = await storeAgain(deps, { zoneId, lease, note }, due);
       await setReasons(database.db, failed);
       kept.push(...failed.map(({ id, reason }) => ({ id, reason })));
-      const ready = read.filter((one) => !failed.some((other) => other.id === one.id));
-      if (ready.length > 0) await storeReady(deps, { zoneId, lease, note }, ready);
-      stored += ready.length;
+      stored += due.length - failed.length;
       if (rows.length < ENTRIES_PER_TRANSACTION) return { stored, kept };
       after = rows.at(-1)?.id ?? after;
     }
   });
 }
 
+type Retrying = Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: HeldLease };
+
+/** Stores those of the entries that can be stored, and removes them. Returns the others, with the reason of today. */
+export async function storeAgain(
+  deps: RetryDeps,
+  zone: Retrying,
+  rows: readonly WholeEntry[],
+): Promise<Pick<WholeEntry, "id" | "raw" | "reason">[]> {
+  const { db } = deps.database;
+  const hashKey = await readHashKey(deps.database);
+  const read = rows.map((row) => readAgain(row, hashKey));
+  const events = read.flatMap(({ event }) => event ?? []);
+  const archived = await findArchived(db, zone.zoneId, events);
+  const failed = read.flatMap(({ id, raw, event, reason }) => {
+    if (event === null) return { id, raw, reason };
+    const day = toDay(event.occurredAt);
+    return archived.has(day) ? { id, raw, reason: inArchive(day) } : [];
+  });
+  const ready = read.filter((one) => !failed.some((other) => other.id === one.id));
+  if (ready.length > 0) await storeReady(deps, zone, ready);
+  return failed;
+}
+
 /** Stores the events and removes their entries. */
 async function storeReady(
   { database, partitions, clock, erasures }: RetryDeps,
-  { zoneId, lease, note }: Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: HeldLease },
+  { zoneId, lease, note }: Retrying,
   ready: readonly Reading[],
 ): Promise<void> {
   const storedAt = clock();
@@ -88,7 +102,18 @@ async function storeReady(
     !isRow || (record?.occurredAt ?? 0) < firstListedDay(storedAt);
   const records = ready.filter(isNeeded).flatMap(({ record }) => record ?? []);
   const rawBlocks = await packNewRecords(database.db, zoneId, records);
-  const page = { zoneId, lease, events, expectNew: false, storedAt, rawBlocks, quarantined: [], erasures };
+  const page = {
+    zoneId,
+    lease,
+    events,
+    expectNew: false,
+    // Held again, an entry would be removed with the one that it came from.
+    mustJudge: true,
+    storedAt,
+    rawBlocks,
+    quarantined: [],
+    erasures,
+  };
   await partitions.withDays(daysOf(events), () =>
     storePage(database, page, async (tx) => {
       // The events of such a day went to the quarantine again, and would be removed with their entries.
@@ -122,8 +147,9 @@ interface Reading {
 /** Reads an entry by its form: a record that was set aside for an archive day may be a row of a search. */
 function readAgain({ id, raw, day, receivedAt, route, ...row }: WholeEntry, hashKey: string): Reading {
   const entry = parseJson(raw.toString());
-  // An event that arrived for an archive day. No entry of the platform has this member.
-  if (row.reason === inArchive(day ?? "") && isObject(entry) && "occurredAt" in entry)
+  // An event that arrived for an archive day or was held. No entry of the platform has this member.
+  const isAside = row.reason === WAITS_FOR_KEY || row.reason === inArchive(day ?? "");
+  if (isAside && isObject(entry) && "occurredAt" in entry)
     return { id, raw, event: entry as unknown as WafEvent, reason: "", record: null, isRow: false };
   const isRow = route === "search" || (isObject(entry) && isObject(entry["fields"]));
   const from = isRow ? ({ route: "search", day: null } as const) : ({ route: "list", day } as const);

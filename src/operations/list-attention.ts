@@ -2,7 +2,7 @@
 
 import type { Queryable } from "#db/client.ts";
 import { listWatchedZones, readZoneHealth, type ZoneHealth } from "#db/coverage/platform-health.ts";
-import type { HeldCounts } from "#db/ingest/held-pages.ts";
+import type { HeldCounts } from "#db/ingest/held-entries.ts";
 import { type Pause, readPauses } from "#db/service/request-budgets.ts";
 import { formatHours, many, showTime } from "#lib/format.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
@@ -26,7 +26,7 @@ export interface Looked {
   readonly givenUp: number;
   /** The problem with the pseudonym key that a running process reports, or null. */
   readonly keyProblem: string | null;
-  /** The events that are held back until the key is present. */
+  /** The entries that are held until the key is present. */
   readonly held: readonly HeldCounts[];
   /** Since when, epoch ms, each zone is watched whose watch has only begun. */
   readonly newlyWatched: ReadonlyMap<number, number>;
@@ -66,12 +66,12 @@ export function listAttention(
           ),
         ]),
     ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
-    ...held.map((counts) =>
+    ...held.map(({ zoneId, entries }) =>
       note(
         "pseudonym-key",
-        `zone ${counts.zoneId}: ${describeHeld(counts)} held back until the pseudonym key is present (docs/privacy.md)`,
+        `zone ${zoneId}: ${many(entries, "entry", "entries")} held back until the pseudonym key is present (docs/privacy.md)`,
         null,
-        counts.zoneId,
+        zoneId,
       ),
     ),
     ...unpolled.map(({ zoneId, since, reason }) => {
@@ -141,16 +141,6 @@ function note(
   zoneId: number | null = null,
 ): Attention {
   return { kind, zoneId, text, command };
-}
-
-/** Names what is held back. A page may hold records of known events, or only entries that cannot be read. */
-function describeHeld({ events, blocks, entries }: HeldCounts): string {
-  const parts = [
-    ...(events > 0 ? [many(events, "event")] : []),
-    ...(blocks > 0 && events === 0 ? ["the records of events"] : []),
-    ...(entries > 0 ? [many(entries, "unreadable entry", "unreadable entries")] : []),
-  ];
-  return parts.join(" and ");
 }
 
 /**

@@ -74,6 +74,21 @@ test("a database of the commit before the baseline keeps every row and takes new
   expect(await storeEvents(database, 101, later, { expectNew: true })).toMatchObject({ inserted: 1 });
 });
 
+test("a database in which events wait for the pseudonym key is refused, told what to start first, and left as it is", async () => {
+  const { url } = await createDatabaseBefore();
+  const client = await connect(url);
+  await client.query(
+    "insert into held_events (occurred_at, zone_id, log_id, route) values (now(), 101, 'held', 'list')",
+  );
+  const [catalog, rows] = [await readCatalog(client), await readRows(client)];
+
+  await expect(migrate({ url })).rejects.toThrow(
+    /events are held back .* start Longwatch 0\.3\.0 of the commit ba571f6e with the key/,
+  );
+  expect(await readCatalog(client)).toEqual(catalog);
+  expect(await readRows(client)).toEqual(rows);
+});
+
 test.each([
   ["0.2", MIGRATED.by02],
   ["0.3 that lacks the last migration", MIGRATED.allButOne],

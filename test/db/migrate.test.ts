@@ -28,8 +28,6 @@ const TABLES = [
   "forward_hours",
   "forward_receipts",
   "forward_refusals",
-  "held_blocks",
-  "held_events",
   "ingest_cursors",
   "judged_hours",
   "known_sources",

@@ -250,7 +250,6 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
     inserted: 1,
     filled: 0,
     quarantined: 0,
-    held: 0,
     bytes: 1,
     commitMs: 30,
   } as const;

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { readHeldCounts } from "#db/ingest/held-pages.ts";
+import { readHeldCounts } from "#db/ingest/held-entries.ts";
 import { readKeyProblem, replaceKeyId } from "#db/privacy/pseudonym-keys.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
@@ -87,8 +87,8 @@ test("a key that is lost while the service runs stops nothing, a start without i
   const own = rows[0]?.key_id ?? "";
   await replaceKeyId(database.db, "another", Date.now());
   await database.pool.query("update erasures set key_id = 'another'");
-  const heldEvents = async () => (await readHeldCounts(database.db))[0]?.events ?? 0;
-  await vi.waitFor(async () => expect(await heldEvents()).toBeGreaterThan(0), LOOK);
+  const heldEntries = async () => (await readHeldCounts(database.db))[0]?.entries ?? 0;
+  await vi.waitFor(async () => expect(await heldEntries()).toBeGreaterThan(0), LOOK);
   await vi.waitFor(async () => expect(await readKeyProblem(database.db, 60_000)).toContain("another"), LOOK);
   await vi.waitFor(async () => {
     const alerts = await database.pool.query<{ headline: string }>(

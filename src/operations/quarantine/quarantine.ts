@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { listQuarantined, type QuarantinedRow, readQuarantined } from "#db/ingest/quarantine.ts";
 import { mayRemoveEvents } from "#db/ingest/remove-events.ts";
+import { KeyMissingError } from "#db/ingest/store-page.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { retryQuarantined, whyNotYet } from "#jobs/ingest/retry-quarantined.ts";
@@ -208,7 +209,11 @@ const retryEntries = defineChange({
           subject: `zone ${zoneId}`,
           details: { stored: stored.length, first: stored[0], last: stored.at(-1) },
         });
-      const retried = await retryQuarantined(deps, { zoneId, ids: entries, note }, signal);
+      const retried = await retryQuarantined(deps, { zoneId, ids: entries, note }, signal).catch(
+        (thrown: unknown) => {
+          throw thrown instanceof KeyMissingError ? refusal(`${thrown.message} ${WITH_KEY}`) : thrown;
+        },
+      );
       if (retried === null)
         throw refusal(`Another retry of zone ${zoneId} is running. Try again when it has ended.`);
       output.stored += retried.stored;
@@ -222,6 +227,7 @@ const retryEntries = defineChange({
 
 export const quarantineOperations = [listEntries, showEntry, retryEntries] as const;
 
+const WITH_KEY = "Try again when the key is there (docs/privacy.md).";
 const NO_RIGHT =
   "The database role of this process may not store events. Use the command quarantine retry with the settings of a process with the role ingest.";
 

@@ -216,8 +216,6 @@ export interface StoredPageFacts {
   readonly inserted: number;
   readonly filled: number;
   readonly quarantined: number;
-  /** Events held back for the first time, because the pseudonym key is missing. */
-  readonly held: number;
   readonly bytes: number;
   /** Duration of the transaction that stored the page. */
   readonly commitMs: number;

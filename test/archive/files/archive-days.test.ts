@@ -85,18 +85,11 @@ test("a day waits for open hours, held events and records, stale minutes and era
     [hour],
   );
   await pool.query(
-    "insert into held_events (occurred_at, zone_id, log_id, route) values ($1, 202, 'held', 'list')",
-    [hour],
+    "insert into quarantined_entries (zone_id, day, route, reason, raw, is_held) values (202, $1, 'list', 'x', 'x', true)",
+    [DAY],
   );
-  expect(await waitingFor()).toBe("held events");
-  await pool.query("delete from held_events");
-  await pool.query(
-    `insert into held_blocks (zone_id, day, first_at, last_at, entry_count, log_id_hashes, block)
-     values (202, $1, $2, $2, 1, '', '')`,
-    [DAY, hour],
-  );
-  expect(await waitingFor()).toBe("held records");
-  await pool.query("delete from held_blocks");
+  expect(await waitingFor()).toBe("held entries");
+  await pool.query("delete from quarantined_entries");
   await pool.query("insert into dirty_buckets (zone_id, rule_id, minute) values (202, 'x', $1)", [hour]);
   expect(await waitingFor()).toBe("stale minutes");
   await run();

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { readHeldCounts } from "#db/ingest/held-pages.ts";
+import { readHeldCounts } from "#db/ingest/held-entries.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import {
@@ -132,9 +132,9 @@ async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Pro
     return { ended, held };
   });
   adopt();
-  const events = held.reduce((sum, zone) => sum + zone.events, 0);
+  const entries = held.reduce((sum, zone) => sum + zone.entries, 0);
   const text = [
-    `key ${key.id} is in use. Within a minute the service stores the events that were held back: ${many(events, "event")}.\n`,
+    `key ${key.id} is in use. Within a minute the service stores what was held back: ${many(entries, "entry", "entries")}.\n`,
     ...(ended.length === 0 ? [] : ["These erasures have ended. Repeat them with the new key:\n"]),
     ...ended.map(describeEnded),
   ].join("");

@@ -39,7 +39,7 @@ watched.
 Exit codes:
   0   nothing needs attention
   1   something needs attention, and the last lines name it: a role without a live process, a missing pseudonym key,
-      events held back until the key is present, a zone without a successful poll for five minutes, a zone with
+      entries held back until the key is present, a zone without a successful poll for five minutes, a zone with
       incomplete answers of the platform, a channel that does not deliver, dead notifications of the last 72 hours, an
       hour that expires within a day and is not sealed, an unresolved alert of Longwatch about itself; also if the
       database cannot be reached

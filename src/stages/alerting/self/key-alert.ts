@@ -6,7 +6,7 @@ import type { SelfChange } from "./coverage-alert.ts";
 /** Events of one zone that are held back because the pseudonym key is missing. */
 interface HeldBack {
   readonly zoneId: number;
-  readonly events: number;
+  readonly entries: number;
 }
 
 export interface KeyStatus {
@@ -41,7 +41,7 @@ export function assessKey(
 
 function describeHeld(held: readonly HeldBack[]): string {
   if (held.length === 0) return "No event is held back yet.";
-  const events = held.reduce((sum, zone) => sum + zone.events, 0);
+  const entries = held.reduce((sum, zone) => sum + zone.entries, 0);
   const zones = held.map(({ zoneId }) => zoneId).join(", ");
-  return `Longwatch holds back ${many(events, "event")} of ${held.length === 1 ? "zone" : "zones"} ${zones} until the key is present.`;
+  return `Longwatch holds back ${many(entries, "entry", "entries")} of ${held.length === 1 ? "zone" : "zones"} ${zones} until the key is present.`;
 }
