@@ -102,13 +102,15 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       first: 0,
       looks: [],
     };
-    one.spike = spike;
     const news = spike.attackers.map(({ kind, key }) => `${kind}=${key}`).filter((key) => !one.keys.has(key));
-    if (before === undefined || news.length > 0) {
+    const isWider = before === undefined || news.length > 0 || spike.since < one.spike.since;
+    one.spike = spike;
+    if (isWider) {
       for (const key of news) one.keys.add(key);
       const had = new Set(one.events);
       for (const kept of hour)
         if (kept.event.at >= spike.since * MINUTE_MS && !had.has(kept) && isOf(one, kept)) add(one, kept);
+      one.events.sort((a, b) => a.event.at - b.event.at);
     }
     if (before === undefined) {
       followed.set(spike.id, one);
@@ -126,7 +128,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     const judgedAt = minute * MINUTE_MS;
     const { ruleId } = spike;
     const [since, openedAt] = [spike.since * MINUTE_MS, spike.openedAt * MINUTE_MS];
-    const kept = events.slice(-MOST_EVENTS).toReversed();
+    const inWindow = events.filter(({ event }) => event.at >= since);
+    const kept = inWindow.slice(-MOST_EVENTS).toReversed();
     const recent = events.filter(({ event }) => event.at >= judgedAt - COMPARED_MS).length;
     const recorded = kept.flatMap(({ event, request }) =>
       request === undefined ? [] : [[event.logId, request] as const],
