@@ -34,10 +34,18 @@ export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /**
  * The reasons, apart from a silence, why no channel is notified of an alert: another alert inhibits it, its rule is part of
- * another alert, too few addresses send its events, or it is of a rule that fell silent, which the weekly digest names. `group` is
+ * another alert, people know of a misfire with which it began, too few addresses send its events, or it is of a rule that fell silent, which the weekly digest names. `group` is
  * of earlier versions.
  */
-export const MUTES = ["inhibition", "incident", "few-addresses", "first-day", "digest", "group"] as const;
+export const MUTES = [
+  "inhibition",
+  "incident",
+  "misfire",
+  "few-addresses",
+  "first-day",
+  "digest",
+  "group",
+] as const;
 export type MuteKind = (typeof MUTES)[number];
 
 /** Ascending, as `SEVERITIES`. */

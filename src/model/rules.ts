@@ -12,6 +12,11 @@ export function isSumRule(ruleId: string): boolean {
   return SUM_RULE.test(ruleId);
 }
 
+/** Rules of the core rule set, which read the texts of a request or of its answer. Others may count requests, or look at who sends them. */
+export function isCoreRule(ruleId: string): boolean {
+  return /^9\d{5}$/.test(ruleId);
+}
+
 /** Rules of the core rule set that read the site's answer: data leaks, error texts and web shells (950 to 956). */
 export function isResponseRule(ruleId: string): boolean {
   return /^95[0-6]\d{3}$/.test(ruleId);

@@ -17,6 +17,7 @@ export const FEATURE_WORDS: Readonly<Record<VerdictFeature, string>> = {
   spread: "many addresses",
   usualAsn: "addresses in usual networks",
   usualJa4: "requests with a usual JA4",
+  oneJa4: "one JA4 of many addresses",
   dirty: "addresses with other rules on other paths",
   rulesPerIp: "many rules of each address",
   knownPath: "requests on known paths",

@@ -5,6 +5,9 @@ const OPENED = Date.UTC(2026, 10, 25, 12);
 /** Paths without events of the alert. With fewer than five usual paths, no path counts as new. */
 export const USUAL_PATHS: readonly string[] = ["/", "/cart", "/checkout", "/products/{n}"];
 
+/** Those of visitors' browsers. */
+const JA4S: readonly string[] = ["t13d1516h2", "t13d2014h2", "t13d1717h2"];
+
 /** What a test says about an alert: its events, and what their records and the rules of their addresses are. */
 export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "requests" | "nearby" | "usual"> {
   readonly number?: number;
@@ -47,7 +50,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
       ruleId: "942440",
       ip: `198.51.100.${sender}`,
       asn: String(64_500 + (sender % 4)),
-      ja4: "t13d1516h2",
+      ja4: JA4S[sender % 3] ?? "",
       ua: "Mozilla/5.0",
       url: `https://shop.example/reviews/${index}`,
       action: "blocked" as const,
@@ -82,7 +85,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
     requests,
     usual: {
       asns: new Set(["64500", "64501", "64502", "64503"]),
-      ja4s: new Set(["t13d1516h2"]),
+      ja4s: new Set(JA4S),
       paths: new Set(["/reviews/{n}", ...USUAL_PATHS]),
       days: 30,
       hasCookies: true,
@@ -118,7 +121,7 @@ export const SCANNER: Told = {
     asn: "65000",
     ja4: "t13i0909",
     url: `https://shop.example/dir${index}/probe${index}.php`,
-    ruleId: `93${index % 9}`,
+    ruleId: `93${index % 9}100`,
   }),
   request: () => ({
     method: "GET",

@@ -10,6 +10,11 @@ import { ATTACK, BROKEN_CLIENT, CRAWLER, evidenceOf, SCANNER, type Told } from "
 
 const judge = (told: Told = {}): StoredVerdict => judgeVerdict(evidenceOf(told), SHIPPED_WEIGHTS);
 const NAMED = { crawler: "Examplebot" };
+/** It comes from a usual network, but names a crawler whose operator can be asked. */
+const FALSE_CRAWLER: Told = {
+  ...CRAWLER,
+  event: (index) => ({ ...CRAWLER.event?.(index), ua: "Mozilla/5.0 (compatible; Googlebot/2.1)" }),
+};
 /** Returns what the reasons say: the log odds of the likeliest class against the one that it is compared with. */
 const sumOf = ({ start = Number.NaN, features }: StoredVerdict) =>
   Object.values(features).reduce((sum, { adds }) => sum + adds, start);
@@ -25,7 +30,14 @@ describe("a verdict", () => {
     ["one address on many paths", SCANNER, "scanner", "Scanner"],
     ["one address with one request", BROKEN_CLIENT, "broken-client", "Broken client"],
     ["a crawler of a verified operator", { ...CRAWLER, ...NAMED }, "crawler", "Verified crawler"],
-    ["a crawler of nobody", CRAWLER, "unclear", "Unclear: attack or crawler"],
+    ["a regular crawler of nobody", CRAWLER, "crawler", "Probably a crawler"],
+    [
+      "a crawler of new networks",
+      { ...CRAWLER, usual: { asns: new Set() } },
+      "unclear",
+      "Unclear: attack or crawler",
+    ],
+    ["a crawler that names another's agent", FALSE_CRAWLER, "unclear", "Unclear: attack or crawler"],
   ])("of %s is said with its title", (_, told, said, title) => {
     expect(judge(told)).toMatchObject({ said, title });
   });
@@ -69,9 +81,9 @@ describe("a verdict", () => {
     expect(judge(ATTACK)).toMatchObject({
       for: [
         "All of 120 requests with a record hold an idiom of attacks.",
-        "None of the 120 addresses is in a network that is usual here.",
+        "Nearly all requests have one TLS fingerprint (JA4), as those of one tool do.",
       ],
-      against: "120 addresses send the requests.",
+      against: "None of 120 requests repeat the same text on the same path from the same address.",
       who: "120 addresses of 120 networks; none of the networks is usual here.",
       nextStep:
         "120 of 120 requests in 1 h got through. Block what the addresses have in common, such as a network or JA4. Or switch rule 942440 to blocking.",
@@ -89,7 +101,9 @@ describe("a verdict", () => {
   test("names no number as a reason whose weight separates other classes", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER]) {
       const { for: reasons, against } = judge(told);
-      expect([...reasons, against].join(" ")).not.toMatch(/own host|JA4|rules within 24 hours on average/);
+      expect([...reasons, against].join(" ")).not.toMatch(
+        /own host|JA4\) that is usual|rules within 24 hours on average/,
+      );
     }
   });
 
@@ -132,7 +146,7 @@ describe("a verdict", () => {
     const exact = { ...oddsOf(features, SHIPPED_WEIGHTS, counts.records === 0 ? 0.5 : 1) };
     if (verdict.for[0]?.startsWith("It is a deep scan") === true)
       [exact.attack, exact.scanner] = [exact.scanner, exact.attack];
-    if (verdict.said === "crawler") Object.assign(exact, { crawler: 0.95, misfire: 0.05, attack: 0 });
+    if (verdict.crawler !== null) Object.assign(exact, { crawler: 0.95, misfire: 0.05, attack: 0 });
     const logits = VERDICT_CLASSES.filter((name) => name !== verdict.likeliest).map((name) =>
       Math.log(exact[verdict.likeliest] / exact[name]),
     );
@@ -230,7 +244,10 @@ describe("with less evidence", () => {
 
   test.each<[string, Told]>([
     ["without records", { request: null }],
-    ["without headers in the records", { request: () => ({ hasSession: null, hasOwnReferer: null }) }],
+    [
+      "of one browser without headers in the records",
+      { request: () => ({ hasSession: null, hasOwnReferer: null }), event: () => ({ ja4: "t13d1516h2" }) },
+    ],
   ])("visitors %s are no misfire that may lower a severity, and no attack that may raise one", (_, told) => {
     const verdict = judge(told);
     expect(verdict.classes.misfire).toBeLessThan(SURE_ODDS);
@@ -308,12 +325,15 @@ describe("an attacker", () => {
   });
 
   test.each([
-    ["minute", "half-hour", 4, 0.75, 0.8],
-    ["half-hour", "six-hours", 3, 0.7, 0.75],
+    ["minute", "half-hour", 6, 0.75, 0.8],
+    ["half-hour", "six-hours", 5, 0.7, 0.75],
   ] as const)(
     "needs better odds for a misfire at the look %s than at %s",
     (early, late, sessions, low, high) => {
-      const between = { request: (index: number) => ({ hasSession: index % 20 < sessions }) };
+      const between = {
+        event: () => ({ ja4: "t13d1516h2" }),
+        request: (index: number) => ({ hasSession: index % 20 < sessions }),
+      };
       const first = judge({ ...between, look: early });
       expect(first.odds).toBeGreaterThan(low);
       expect(first.odds).toBeLessThan(high);
@@ -324,7 +344,11 @@ describe("an attacker", () => {
 
   test("needs the same odds for a misfire at both looks of a pair", () => {
     const saidAt = (look: StoredVerdict["look"], sessions: number) =>
-      judge({ look, request: (index) => ({ hasSession: index % 20 < sessions }) }).said;
+      judge({
+        look,
+        event: () => ({ ja4: "t13d1516h2" }),
+        request: (index) => ({ hasSession: index % 20 < sessions }),
+      }).said;
     const pairs = [
       ["first", "minute"],
       ["five-minutes", "half-hour"],

@@ -1,5 +1,5 @@
 import { holdsIdiom, isBotAgent, isProgramAgent } from "#model/request-facts.ts";
-import { isSumRule } from "#model/rules.ts";
+import { isCoreRule, isSumRule } from "#model/rules.ts";
 import { DIRTY_RULES, type Features } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import { addTo, countBy, sortCounts } from "./counting.ts";
@@ -15,6 +15,10 @@ import type { RequestCounts } from "./word-verdict.ts";
 const REPEATS = 5;
 /** An ASN is usual after five days with events. Before, none can be. */
 export const DAYS_OF_ASN = 5;
+/** Fewer addresses may have one browser by chance. */
+const LEAST_ADDRESSES = 5;
+/** So many requests of one fingerprint are of one tool. The browser that most visitors use has about seven tenths of theirs. */
+const ONE_JA4 = 0.9;
 /** With fewer usual paths, those that are known are the paths of earlier misfires, and another page is no sign of anything. */
 const LEAST_PATHS = 5;
 
@@ -50,6 +54,7 @@ export function computeFeatures(
     spread: asnOf.size === 0 ? null : Math.min(1, Math.log10(asnOf.size) / 2),
     usualAsn: usual.days < DAYS_OF_ASN ? null : shareOf(networks, (asn) => usual.asns.has(asn)),
     usualJa4: usual.days < 1 ? null : shareOf(ja4s, (ja4) => usual.ja4s.has(ja4)),
+    oneJa4: asnOf.size > 0 && asnOf.size < LEAST_ADDRESSES ? null : isOneOf(ja4s),
     ...countRules(nearby, (template) => nameSlugs(template) === top),
     knownPath:
       usual.days < 1 || usual.paths.size < LEAST_PATHS
@@ -82,10 +87,13 @@ function isHostile(request: VerdictRequest): boolean {
   return request.facts.isTool === true || idiomOf(request).includes(true);
 }
 
-/** Without a record only a query says whether the URL holds an idiom. */
-function idiomOf({ facts, url }: VerdictRequest): boolean[] {
-  if (facts.hasIdiom !== null) return [facts.hasIdiom];
-  return url.includes("?") ? [holdsIdiom({ url, matched: null })] : [];
+/**
+ * Without a record only a query says whether the URL holds an idiom. Where no rule of the core rule set read the request, as with a
+ * rate limit, its texts are those of any request: that they hold no idiom says nothing.
+ */
+function idiomOf({ facts, url, rules }: VerdictRequest): boolean[] {
+  const found = facts.hasIdiom ?? (url.includes("?") ? holdsIdiom({ url, matched: null }) : null);
+  return found === null || (!found && ![...rules].some(isCoreRule)) ? [] : [found];
 }
 
 function countRules(
@@ -105,6 +113,12 @@ function countRules(
     dirty: shareOfAll(addresses.map(({ elsewhere }) => elsewhere.size >= DIRTY_RULES)),
     rulesPerIp: addresses.length === 0 ? null : Math.min(1, Math.log2(mean) / 4),
   };
+}
+
+function isOneOf(ja4s: ReadonlyMap<string, number>): number | null {
+  const [top = ""] = sortCounts(ja4s);
+  const share = shareOf(ja4s, (ja4) => ja4 === top);
+  return share === null ? null : Number(share >= ONE_JA4);
 }
 
 /** Returns null for none of none, as `shareOfAll` does. */

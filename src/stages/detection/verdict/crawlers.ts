@@ -50,6 +50,11 @@ export function crawlerOfHost(host: string): string | null {
   return CRAWLERS.find(({ domains }) => domains.some(isIn))?.name ?? null;
 }
 
+/** Returns whether any event claims to be of a crawler whose operator can be verified. */
+export function claimsCrawler(events: readonly Pick<VerdictEvent, "ua">[]): boolean {
+  return events.some(({ ua }) => CRAWLERS.some(({ agent }) => agent.test(ua)));
+}
+
 /** Returns the crawler that most of the events claim to be, if nearly all of these come from a network of its operator. */
 export function crawlerOfNetwork(events: readonly Pick<VerdictEvent, "asn" | "ua">[]): string | null {
   for (const { name, agent, networks } of CRAWLERS) {

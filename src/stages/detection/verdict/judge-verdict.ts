@@ -8,10 +8,11 @@ import {
   type VerdictWord,
 } from "#model/kinds.ts";
 import { isResponseRule } from "#model/rules.ts";
-import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
+import { type Features, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";
 import { computeFeatures } from "./compute-features.ts";
+import { claimsCrawler } from "./crawlers.ts";
 import { splitForeground, type VerdictEvidence } from "./evidence.ts";
 import { groupRequests } from "./requests.ts";
 import { SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./weights.ts";
@@ -33,7 +34,9 @@ const LEAST_MISFIRE_ODDS: Readonly<Record<VerdictLook, number>> = {
   "six-hours": 0.7,
   day: 0.7,
 };
-/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said. */
+/** With fewer sessions, or if none is known, a misfire needs odds that are all but certain: many browsers may be attackers'. */
+const LEAST_SESSIONS = 0.25;
+/** With idioms, or tools of attackers, in a larger share of the requests, neither a misfire nor a broken client is said. */
 const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
 const LEAST_LASTING = 0.2;
@@ -49,6 +52,8 @@ const CAUTION = 0.5;
  */
 const DEEP_SCAN_REQUESTS = 120;
 const INJECTION_SCAN_IDIOMS = 0.5;
+/** The share of usual networks from which a bot without a verified operator is a crawler. */
+const REGULAR_NETWORKS = 0.9;
 /** A scan whose requests name the tool of a scanner is one. */
 const MOST_TOOLS = 0.5;
 const MONTH_DAYS = 28;
@@ -83,8 +88,9 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     VerdictClass,
     VerdictClass,
   ];
-  const refusal = refuse(likeliest, features, crawler);
-  const least = likeliest === "misfire" ? LEAST_MISFIRE_ODDS[look] : LEAST_ODDS;
+  const isConfirmed = crawler !== null || (isRegular(features) && !claimsCrawler(events));
+  const refusal = refuse(likeliest, features, isConfirmed);
+  const least = likeliest === "misfire" ? leastMisfireOdds(look, features) : LEAST_ODDS;
   const said: VerdictWord = odds[likeliest] >= least && refusal === null ? likeliest : "unclear";
   // A class that is refused may be an attack in disguise.
   const rival = refusal === null ? second : "attack";
@@ -106,7 +112,9 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     (a, b) => adds[b] - adds[a],
   );
   const weakest =
-    refusal === "idiom" ? refusal : sorted.findLast((feature) => adds[feature] <= -LEAST_REASON);
+    refusal === "idiom" || refusal === "tool"
+      ? refusal
+      : sorted.findLast((feature) => adds[feature] <= -LEAST_REASON);
   const shown = { said, likeliest, rival, isLasting };
   const shares = cutOdds(odds);
   const rose = { ...evidence, events };
@@ -129,7 +137,12 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
         ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
       ]),
     ].slice(0, 2),
-    against: refusal === "operator" ? UNVERIFIED : weakest === undefined ? null : reasons[weakest],
+    against:
+      likeliest === "crawler" && crawler === null
+        ? UNVERIFIED
+        : weakest === undefined
+          ? null
+          : reasons[weakest],
     features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
     start: isVerified ? Math.log(odds[likeliest] / odds[rival]) : weigh(weights.start),
     counts,
@@ -178,11 +191,24 @@ function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, numbe
   return toRecord(VERDICT_CLASSES, (name) => cut(odds[name]));
 }
 
+function leastMisfireOdds(look: VerdictLook, { session }: Features): number {
+  return (session ?? 0) < LEAST_SESSIONS ? SURE_ODDS : LEAST_MISFIRE_ODDS[look];
+}
+
 /** Returns why a class is not said, whatever its odds. An attacker can forge headers, user agents and repetitions. */
-function refuse(name: VerdictClass, features: Features, crawler: string | null): "idiom" | "operator" | null {
-  if (name === "crawler") return crawler === null ? "operator" : null;
-  const isQuiet = name === "misfire" || name === "broken-client";
-  return isQuiet && (features.idiom ?? 0) > MOST_IDIOMS ? "idiom" : null;
+function refuse(
+  name: VerdictClass,
+  features: Features,
+  isConfirmed: boolean,
+): "idiom" | "tool" | "operator" | null {
+  if (name === "crawler") return isConfirmed ? null : "operator";
+  if (name !== "misfire" && name !== "broken-client") return null;
+  return (["idiom", "tool"] as const).find((sign) => (features[sign] ?? 0) > MOST_IDIOMS) ?? null;
+}
+
+/** Returns whether the networks have come for days, and nothing of what they send is hostile: such a bot is a regular crawler. */
+function isRegular({ usualAsn, idiom, dirty }: Features): boolean {
+  return (usualAsn ?? 0) >= REGULAR_NETWORKS && (idiom ?? 0) === 0 && (dirty ?? 0) === 0;
 }
 
 function toRecord<K extends string, T>(

@@ -16,7 +16,10 @@ export type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { r
 const MOST_BLOCKED = 12;
 
 /** Returns the verdict in a few words. Whether a rule misfires is only certain once it lasted. */
-export function titleOf({ said, likeliest, rival, isLasting }: Said, { look }: VerdictEvidence): string {
+export function titleOf(
+  { said, likeliest, rival, isLasting }: Said,
+  { look, crawler }: VerdictEvidence,
+): string {
   const two = VERDICT_CLASSES.filter((name) => name === likeliest || name === rival);
   const titles: Record<VerdictWord, string> = {
     attack: "Probably an attack",
@@ -30,7 +33,7 @@ export function titleOf({ said, likeliest, rival, isLasting }: Said, { look }: V
     }[look],
     scanner: "Scanner",
     "broken-client": "Broken client",
-    crawler: "Verified crawler",
+    crawler: crawler === null ? "Probably a crawler" : "Verified crawler",
     unclear: `Unclear: ${two.join(" or ").replace("broken-client", "broken client")}`,
   };
   return titles[said];
@@ -48,6 +51,10 @@ export function describeReasons(
   return {
     spread: `${many(addresses, "address sends", "addresses send")} the requests.`,
     usualAsn: `${ofAddresses(value("usualAsn"))} in a network that is usual here.`,
+    oneJa4:
+      value("oneJa4") === 1
+        ? `Nearly all requests have one TLS fingerprint (JA4), as those of one tool do.`
+        : `The requests have several TLS fingerprints (JA4), as those of visitors do.`,
     usualJa4: `${ofAll("usualJa4")} have a TLS fingerprint (JA4) that is usual here.`,
     dirty: `${ofAddresses(value("dirty"))} triggering three or more rules on other paths within 24 hours.`,
     rulesPerIp: `An address triggers ${formatDecimal(2 ** (4 * value("rulesPerIp")))} rules within 24 hours on average.`,
