@@ -36,6 +36,7 @@ import {
   findWaitingSums,
 } from "#stages/alerting/one-cause.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { withSameMisfires } from "#stages/alerting/same-misfire.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
 import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
@@ -170,15 +171,20 @@ async function readContext(
 ): Promise<Context> {
   const zoneIds = [...new Set(spikes.map(({ zoneId }) => zoneId))];
   const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
-  return {
+  const context = {
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
     firstMinutes: await readFirstEventMinutes(database.db, zoneIds, startOfHistory(given.nowMs)),
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
-    laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
+    laterMessageOf: (channel: string) =>
+      notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
     actions,
   };
+  return withSameMisfires(context, spikes, (spike) => {
+    const row = alerts.get(alertOf(spike));
+    return row === undefined ? null : toAlertRecord(row);
+  });
 }
 
 type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;

@@ -79,6 +79,7 @@ export const VERDICT_FEATURES = [
   "spread",
   "usualAsn",
   "usualJa4",
+  "oneJa4",
   "dirty",
   "rulesPerIp",
   "knownPath",

@@ -112,6 +112,8 @@ export function sayBackground(background: StoredVerdict["background"]): string {
 export const MUTE_WORDS: Readonly<Record<MuteKind, string>> = {
   inhibition: "not sent: another alert inhibits it",
   incident: "not sent: part of another alert, which notifies",
+  misfire:
+    "not sent: it began within an hour of another misfire of its zone or is on its path, and that one notifies",
   "few-addresses": "only listed: few addresses send most of its events",
   "first-day":
     "only listed: its zone is in its first day, and its requests neither attack nor are stopped in numbers",

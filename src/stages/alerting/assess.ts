@@ -27,6 +27,8 @@ export interface Context {
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** The spikes whose messages wait for a verdict that is due. */
   readonly awaited?: ReadonlySet<number>;
+  /** The ids of spikes that `withSameMisfires` has found. Left out: none. */
+  readonly sameMisfires?: ReadonlySet<number>;
   /** The minutes (since the epoch) of the zones' first events. A zone that is left out is older than a day. */
   readonly firstMinutes?: ReadonlyMap<number, number>;
   /** Returns the later message of a channel. Left out: every channel posts anew. */
@@ -44,6 +46,8 @@ export interface Assessment {
   readonly route: RoutePlan;
   /** Whether the spike is part of the alert of another spike. */
   readonly isMember: boolean;
+  /** Whether it is a misfire like another one of its zone, which people are notified of. */
+  readonly isSameMisfire: boolean;
   /** The verdicts of the spike, the oldest first. */
   readonly looks: readonly StoredVerdict[];
   readonly isAwaited: boolean;
@@ -93,6 +97,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: spike.memberOf != null,
+    isSameMisfire: context.sameMisfires?.has(spike.id) ?? false,
     looks,
     isAwaited: context.awaited?.has(spike.id) ?? false,
     isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(looks),

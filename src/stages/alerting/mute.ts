@@ -8,13 +8,15 @@ import type { Situation } from "./decide.ts";
 
 /**
  * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the alert that it is part
- * of, the digest for a silent rule, too few addresses, or a zone's first day. The first that applies is stored.
+ * of, a misfire that people know, the digest for a silent rule, too few addresses, or a zone's first day. The first that applies is stored.
  */
 export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
-  const { spike, silencedBy, isInhibited, isMember, isSmall, isUntried, route, advice } = assessment;
+  const { spike, silencedBy, isInhibited, isMember, isSameMisfire, isSmall, isUntried, route, advice } =
+    assessment;
   const mutes = [
     ["inhibition", isInhibited],
     ["incident", isMember],
+    ["misfire", isSameMisfire],
     ["digest", spike.kind === "silent-rule"],
     ["few-addresses", isSmall],
     ["first-day", isUntried],

@@ -10,6 +10,7 @@ import { decide } from "../decide.ts";
 import { toSituation } from "../mute.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
+import { withSameMisfires } from "../same-misfire.ts";
 import { gradeByVerdict } from "../verdict-effects.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
@@ -118,7 +119,8 @@ export function createAlertReplay({
     const looks = readLooks(spikes, minute);
     const graded = grade(minute, spikes, looks);
     const nowMs = minute * MINUTE_MS;
-    const context = {
+    const awaited = new Set(findWaitingSums(graded, nowMs).map(({ id }) => id));
+    const read = {
       nowMs,
       routing,
       asks: [],
@@ -126,8 +128,9 @@ export function createAlertReplay({
       firing: [],
       firstMinutes,
       verdicts: looks,
-      awaited: new Set(findWaitingSums(graded, nowMs).map(({ id }) => id)),
+      awaited,
     };
+    const context = withSameMisfires(read, graded, (one) => alerts.get(alertOf(one))?.record ?? null);
     const assess = createAssessor(context);
     const deciding = findDeciding(graded);
     const replayed = new Map(spikes.map((spike) => [spike.id, spike]));
@@ -155,7 +158,7 @@ export function createAlertReplay({
         ...(verdict !== undefined && { verdict }),
       });
     }
-    keepClosed(replayed, graded, { deciding, awaited: context.awaited });
+    keepClosed(replayed, graded, { deciding, awaited });
   }
 
   /** Keeps the closed spikes that later decisions need: those whose alerts have not ended, and the members of these. */
