@@ -86,7 +86,35 @@ export function toClauses({ clauses }: Pick<SearchPlan, "clauses">, format: numb
 function toTest(column: string, test: TextTest): Piece {
   const passes = toTextTest(column, test);
   const older = toOlderSpelling(column, column, test);
-  return older === null ? passes : or([passes, and([raw(older.isOlder), toTextTest(older.plain, test)])]);
+  if (older === null) return passes;
+  return or([passes, and([...toCheapTest(column, test), raw(older.isOlder), toTextTest(older.plain, test)])]);
+}
+
+/** With more addresses or networks than this, one look at the spelling costs less. */
+const FEW = 4;
+
+/** Returns what every older spelling of the addresses passes, and few others: it is longer, and holds the address. */
+function toCheapTest(column: string, test: TextTest): readonly Piece[] {
+  const holds = (text: string) =>
+    duck`contains(${raw(/[a-z]/.test(text) ? `lower(${column})` : column)}, ${bound(text)})`;
+  if (test.kind === "equals" && test.texts.length <= FEW)
+    return [
+      or(
+        test.texts.map(
+          (text) => duck`strlen(${raw(column)}) > ${Buffer.byteLength(text)} and ${holds(text)}`,
+        ),
+      ),
+    ];
+  if (test.kind !== "within" || test.networks.length > FEW) return [];
+  const begins = test.networks.map(toWholeOctets);
+  return begins.includes("") ? [] : [or(begins.map(holds))];
+}
+
+/** Returns the octets of an IPv4 network that all of its addresses have, each with its dot; empty for IPv6. */
+function toWholeOctets(network: string): string {
+  const [address = "", length = ""] = network.split("/");
+  const octets = address.split(".").slice(0, Math.min(3, Math.floor(Number(length) / 8)));
+  return address.includes(":") ? "" : octets.map((octet) => `${octet}.`).join("");
 }
 
 function toTextTest(column: string, test: TextTest): Piece {
