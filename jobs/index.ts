@@ -64,7 +64,7 @@ export interface JobSettings {
   readonly risingRequests: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
-  /** A zone's late events are looked for when the last look is older than this. */
+  /** The list is read for a zone's late events when its last reading is older than this. */
   readonly lateEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
   readonly lastProofMs: number;
@@ -133,12 +133,12 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
-  // Both judge the running minute, too. The polls of a tick come in groups of eight, and one look after each group is
-  // enough. The detector of rules looks at all zones, so that with many zones looks are rarer.
+  // Both judge the running minute, too. The polls of a tick come in groups of eight, and one judgement after each group is
+  // enough. The detector of rules reads all zones, so with many zones it judges less often.
   const pauseMs = Math.max(deps.zoneIds.length * 100, 1_000);
   const afterRollUp = createAfterRollUp(deps, {
     soon: coalesceCalls(detect, Math.min(pauseMs, 2_000)),
-    look: coalesceCalls(detect, Math.min(pauseMs, 10_000)),
+    judgeNow: coalesceCalls(detect, Math.min(pauseMs, 10_000)),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.

@@ -195,7 +195,7 @@ export async function clearSuspicion(db: Queryable, { zoneId, route, atMs }: Sus
 const b = alias(ruleBuckets, "b");
 const s = alias(spikes, "s");
 
-/** Longer than the pause between two looks of the detector. */
+/** Longer than the pause between two runs of the detector. */
 const RISING_MS = 60_000;
 
 const at = (ms: number) => sql`to_timestamp(${ms}::float8 / 1000)`;
@@ -206,7 +206,7 @@ function isRisingAt(nowMs: number): SQL {
     where ${s.zoneId} = ${h.zoneId} and ${s.openedAt} > ${at(nowMs)} - interval '15 minutes'))`;
 }
 
-/** Stores that something rises in the zones. Every look finds the same zones, so only what ends soon is written. */
+/** Stores that something rises in the zones. Every run finds the same zones, so only what ends soon is written. */
 export async function noteRising(db: Queryable, zoneIds: readonly number[], nowMs: number): Promise<void> {
   if (zoneIds.length === 0) return;
   // Locked in the order of zones, because another replica may write the same ones.

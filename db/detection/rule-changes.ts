@@ -107,7 +107,7 @@ export async function readRuleActions(
 /** Rules that are quiet. Times are epoch ms. */
 interface QuietScope {
   readonly nowMs: number;
-  /** Start of the days that are looked at, and the fewest events in them. */
+  /** Start of the days that are read, and the fewest events in them. */
   readonly daysFromMs: number;
   readonly atLeast: number;
   /** The last event is in [lastFromMs, lastToMs). */

@@ -167,7 +167,7 @@ export async function readRuleSparklines(
   const widthMs = width * 1_000;
   const stepMs = Math.ceil((toMs - fromMs) / points / widthMs) * widthMs;
   const parts = Math.ceil((toMs - fromMs) / stepMs);
-  // One look into the index for each rule: a join would read the buckets of every rule in the span.
+  // One search in the index for each rule: a join would read the buckets of every rule in the span.
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; startsAt: number; total: number }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", total,
       ${epochMs(sql`step`)} as "startsAt"

@@ -49,7 +49,7 @@ export interface SourceState extends Found {
   readonly zones: readonly ZoneState[];
 }
 
-/** The part of time that a tick looks at. */
+/** The part of time that a tick reads. */
 export interface StateSpan {
   readonly closedAfterMs: number;
   /** Hours of (coveredAfterMs, nowMs] are read, those from `recentHour` on exactly. */

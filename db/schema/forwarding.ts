@@ -62,7 +62,7 @@ export const forwardHours = pgTable(
   "forward_hours",
   {
     startsAt: timestamp({ withTimezone: true }).notNull(),
-    /** The part of the hour that has to be looked at, apart from changed minutes, and when. */
+    /** The part of the hour that has to be read, apart from changed minutes, and when. */
     lookFrom: timestamp({ withTimezone: true, precision: 3 }),
     lookTo: timestamp({ withTimezone: true, precision: 3 }),
     lookAt: timestamp({ withTimezone: true }),
@@ -74,7 +74,7 @@ export const forwardHours = pgTable(
     zoneId: integer().notNull(),
     /** Stored events that the destination has acknowledged with their present values. */
     acknowledged: integer().notNull().default(0),
-    /** Stored events that pass the destination's filter, as the last proof, or the last look at the whole hour with a filter, has counted them. */
+    /** Stored events that pass the destination's filter, as the last proof, or the last reading of the whole hour with a filter, has counted them. */
     stored: integer(),
     /** Events that the destination has by its own count; null if it cannot be asked. */
     counted: integer(),

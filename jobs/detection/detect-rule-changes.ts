@@ -11,7 +11,7 @@ import { findFlips } from "./find-flips.ts";
 import { findSilentRules, findSpeaking } from "./find-silent-rules.ts";
 import { REPORTED_MS, storeChanges } from "./store-changes.ts";
 
-/** Minutes that are looked at again for late events. A process looks at more in its first run. */
+/** Minutes that are read again for late events. A process reads more in its first run. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const FIRST_RUN_MS = DAY_MS;
 

@@ -64,12 +64,12 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
         }
         if (signal.aborted) return undefined;
         const before = new Set(own.rising);
-        const looked = await judgeNews(deps, own, run, isRead);
+        const judged = await judgeNews(deps, own, run, isRead);
         own.tick = run.tick;
         const isNew = [...own.rising].some((zoneId) => !before.has(zoneId));
         if (!isDone || isNew) await noteRising(deps.database.db, [...own.rising], deps.clock());
-        if (looked.changed > 0) await deps.afterSpikes();
-        if (isDone && looked.zones === 0) return "no zone has new events in this minute";
+        if (judged.changed > 0) await deps.afterSpikes();
+        if (isDone && judged.zones === 0) return "no zone has new events in this minute";
       } finally {
         signal.removeEventListener("abort", replaceState);
         own.isRunning = false;
@@ -90,8 +90,8 @@ function createState() {
     erasures: null as string | null,
     /** The end of the minutes that every zone was judged up to. A tick before the next minute judges the running one only. */
     doneMinute: null as number | null,
-    /** The minute that ran when it was last looked at, and the events that it then had in each zone. */
-    looked: { minute: 0, totals: new Map<number, number>() },
+    /** The minute that ran when it was last judged, and the events that it then had in each zone. */
+    running: { minute: 0, totals: new Map<number, number>() },
     /** Zones in which something comes near its line, or an incident is open. */
     rising: new Set<number>(),
     tick: null as SourceTick | null,
@@ -168,7 +168,7 @@ function createPass(deps: DetectSourcesDeps, state: State, run: Run, tick: Sourc
 }
 
 /**
- * Judges the running minute of the zones that have had new events in it since the last look, and of those in which something
+ * Judges the running minute of the zones that have had new events in it since the last judgement, and of those in which something
  * rises. Returns how many these are, and how many have changed.
  */
 async function judgeNews(
@@ -180,8 +180,8 @@ async function judgeNews(
   const tick = isRead && run.tick !== null ? run.tick : await readTick(deps, state.oldHours, run.tick);
   run.tick = tick;
   const { endMinute } = tick.span;
-  if (state.looked.minute !== endMinute) state.looked = { minute: endMinute, totals: new Map() };
-  const { totals } = state.looked;
+  if (state.running.minute !== endMinute) state.running = { minute: endMinute, totals: new Map() };
+  const { totals } = state.running;
   const isUpToDate = ({ zoneId, through }: DueZone) =>
     through === endMinute && state.kept.get(zoneId)?.next === endMinute;
   const zones = deps.zoneIds

@@ -11,7 +11,7 @@ import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
 import { judgeIncidents } from "./judge-incidents.ts";
-import { closeUntil, type KeptWatch, lookAt, takeEvents } from "./kept-watch.ts";
+import { closeUntil, judgeRunningMinute, type KeptWatch, takeEvents } from "./kept-watch.ts";
 import { attempt, type Pass } from "./source-pass.ts";
 import type { DueZone, SourceTick } from "./source-tick.ts";
 
@@ -99,7 +99,8 @@ export async function judgeRunning(pass: Pass, zones: readonly DueZone[]): Promi
   for (const zone of zones)
     await attempt(pass, [zone], async () => {
       const one = pass.kept.get(zone.zoneId);
-      const running = one === undefined ? null : await lookAt(one, found.get(zone.zoneId) ?? [], minute);
+      const running =
+        one === undefined ? null : await judgeRunningMinute(one, found.get(zone.zoneId) ?? [], minute);
       if (one?.watch.isRising()) pass.rising.add(zone.zoneId);
       if (running === null) return;
       if (await judgeIncidents(pass, zone, { fired: [], through: minute, running })) pass.changed += 1;

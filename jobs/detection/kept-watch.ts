@@ -146,14 +146,14 @@ export function takeEvents(
  * Returns the keys that reach their lines by the events of the running minute; null without any. The events are taken again
  * when the minute is over: to count a member twice in a minute changes nothing.
  */
-export async function lookAt(
+export async function judgeRunningMinute(
   { watch, known }: KeptWatch,
   events: readonly StoredSourceEvent[],
   minute: number,
 ): Promise<FiredMinute | null> {
   for await (const part of inTurns(events))
     for (const event of part) if (!known.isKnown(event)) watch.take(event, minute);
-  return events.length === 0 ? null : watch.lookAt(minute);
+  return events.length === 0 ? null : watch.judgeRunning(minute);
 }
 
 /** Closes the minutes before `through`. Those before `judgeFrom` are counted and not judged. */

@@ -22,12 +22,12 @@ import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
 import {
-  lookAtNewest,
   type NewestMinutes,
+  pollNewest,
   type ResolveEventsDeps,
   resolveEvents,
   WHOLE_POLL_MS,
-} from "./look-at-newest.ts";
+} from "./poll-newest.ts";
 
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;
@@ -73,11 +73,11 @@ async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSig
   const { minutes } = deps;
   const lease = { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS };
   const onNews = (events: readonly WafEvent[]) => noteRise(deps, zoneId, events);
-  const looked = await lookAtNewest({ ...deps, onNews }, { zoneId, lease, minutes }, signal);
-  if (looked !== null) return looked.why;
-  const hadLooks = minutes.delete(zoneId);
+  const polled = await pollNewest({ ...deps, onNews }, { zoneId, lease, minutes }, signal);
+  if (polled !== null) return polled.why;
+  const hadShortPolls = minutes.delete(zoneId);
   const held = await holdLease(deps.database, lease, (taken) =>
-    pollUntilCurrent(deps, { zoneId, lease: taken, hadLooks }, AbortSignal.any([signal, taken.lost])),
+    pollUntilCurrent(deps, { zoneId, lease: taken, hadShortPolls }, AbortSignal.any([signal, taken.lost])),
   );
   return held === null ? LEASE_TAKEN : undefined;
 }
@@ -85,8 +85,8 @@ async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSig
 interface Poll {
   readonly zoneId: number;
   readonly lease: HeldLease;
-  /** Whether looks without the overlap may have moved the cursor since the last whole poll. */
-  readonly hadLooks: boolean;
+  /** Whether short polls, which have no overlap, may have moved the cursor since the last whole poll. */
+  readonly hadShortPolls: boolean;
 }
 
 /**
@@ -113,11 +113,11 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   let { freshMs } = deps;
   if (await isRising(database.db, zoneId, clock())) freshMs = Math.min(freshMs, RISING_FRESH_MS);
   const askedMs = freshMs;
-  // Late events are looked for as often as with polls every half a minute.
+  // Late events are searched for as often as with polls every half a minute.
   const overlapEveryMs = Math.max(longMs, WHOLE_POLL_MS);
-  // A poll after looks searches what they have left out: the overlap before the last whole poll.
+  // A poll after short polls searches what they have left out: the overlap before the last whole poll.
   let [periodMs, overlapMs] = [overlapEveryMs, deps.overlapMs];
-  if (poll.hadLooks) [periodMs, overlapMs] = [1, overlapMs + WHOLE_POLL_MS];
+  if (poll.hadShortPolls) [periodMs, overlapMs] = [1, overlapMs + WHOLE_POLL_MS];
   const keptMs = await readKeptMs(database.db, zoneId, clock());
   const readHours = (now: number) =>
     readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now, keptMs)), toMs: now });

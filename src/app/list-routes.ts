@@ -41,7 +41,7 @@ interface SearchingOptions extends Pick<Searching, "refuseCostly" | "ocsf"> {
   readonly files: ArchiveReader;
   /** Default: one by the number of connections. */
   readonly queue?: AdmissionQueue;
-  /** Returns whether costly searches must use less of the database. Default: looks at the sessions of the server. */
+  /** Returns whether costly searches must use less of the database. Default: decides by the sessions of the server. */
   readonly isIngestBusy?: () => Promise<boolean>;
 }
 

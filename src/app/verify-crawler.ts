@@ -22,7 +22,7 @@ export function createVerifyCrawler(dns: Dns = new Resolver({ timeout: LIMIT_MS,
     const before = known.get(ip);
     if (before !== undefined) return before;
     const found = ask(dns, ip).catch(() => {
-      // The next look asks again.
+      // The next verdict asks again.
       known.delete(ip);
       return null;
     });

@@ -14,8 +14,8 @@ import type { ServiceLife } from "./service-life.ts";
 const NEAR_HOURS = 24;
 
 /** The state of the service and the database at one moment. */
-export interface Looked {
-  /** Null if they are not looked at. */
+export interface AttentionFacts {
+  /** Null if they were not read. */
   readonly channels: readonly { readonly name: string; readonly circuit: string }[] | null;
   readonly service: ServiceLife;
   /** The zones with their hours of the last 72 hours. */
@@ -49,7 +49,7 @@ export interface Attention {
  * because it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
-  { service, channels, zones, unpolled, keyProblem, held, givenUp, selfAlerts, newlyWatched }: Looked,
+  { service, channels, zones, unpolled, keyProblem, held, givenUp, selfAlerts, newlyWatched }: AttentionFacts,
   configured: ReadonlySet<string> | null,
 ): Attention[] {
   const down = (channels ?? []).filter(

@@ -89,10 +89,10 @@ test("a look at the running minute counts its events once", () => {
   watch.closeUntil(START + OLD);
   for (const count of [40, 60, 99]) {
     send(count);
-    expect(watch.lookAt(START + OLD)).toBeNull();
+    expect(watch.judgeRunning(START + OLD)).toBeNull();
   }
   send(100);
-  expect(watch.lookAt(START + OLD)?.fires).toMatchObject([{ count: 100 }]);
+  expect(watch.judgeRunning(START + OLD)?.fires).toMatchObject([{ count: 100 }]);
   send(99);
   expect(watch.closeUntil(START + OLD + 1)).toEqual([]);
 });

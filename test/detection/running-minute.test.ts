@@ -56,20 +56,20 @@ test("a scanner in a zone at rest is named while its first minute runs", async (
   expect(await readOpened()).toEqual([[ZONE, during]]);
 });
 
-test("a look without new events is one statement, and says so", async () => {
+test("a run without new events is one statement, and says so", async () => {
   await world.keep([...visitors, ...scanOf(ATTACK + 5)]);
   const ticks = world.createSourceDetector();
   await world.tickThrough(ATTACK - 3, ATTACK, ticks);
   const query = vi.spyOn(pg.Client.prototype, "query");
   onTestFinished(() => query.mockRestore());
-  const looks: unknown[] = [];
-  const look = async () => {
+  const judgements: unknown[] = [];
+  const run = async () => {
     query.mockClear();
-    looks.push([await ticks(), query.mock.calls.length]);
+    judgements.push([await ticks(), query.mock.calls.length]);
   };
   const seconds = [10, 20, 30];
-  for (const second of seconds) await world.tickAt(ATTACK * MINUTE_MS + second * 1_000, look);
-  expect(looks).toEqual(seconds.map(() => ["no zone has new events in this minute", 1]));
+  for (const second of seconds) await world.tickAt(ATTACK * MINUTE_MS + second * 1_000, run);
+  expect(judgements).toEqual(seconds.map(() => ["no zone has new events in this minute", 1]));
 });
 
 test("a zone whose search passes the end of a minute late is judged then, not a minute later", async () => {
@@ -78,7 +78,7 @@ test("a zone whose search passes the end of a minute late is judged then, not a 
   const ticks = world.createSourceDetector(undefined, undefined, undefined, [ZONE, OTHER]);
   await world.tickThrough(ATTACK - 3, ATTACK - 1, ticks);
   await searchThrough((ATTACK + 1) * MINUTE_MS - 5_000, OTHER);
-  // Nobody looks while the minute runs.
+  // Nobody judges while the minute runs.
   await world.tickThrough(ATTACK, ATTACK + 1, ticks);
   const opened = async () => (await readOpened()).map(([zoneId]) => zoneId);
   expect(await opened()).toEqual([ZONE]);

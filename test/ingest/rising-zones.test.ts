@@ -50,7 +50,7 @@ test("a zone that was searched just now is not polled again", () => {
   expect(pickRising([rising(101, 4), rising(102, 9)], NOW, 10)).toEqual([102]);
 });
 
-test("a zone rises for a minute after a look, and for a quarter of an hour after a spike opened", async () => {
+test("a zone rises for a minute after a poll noted it, and for a quarter of an hour after a spike opened", async () => {
   const { db } = database;
   await noteRising(db, [102, 101], NOW);
   await insertSpike(db, { zoneId: 103, openedAt: new Date(NOW - 10 * MINUTE_MS) });

@@ -28,7 +28,7 @@ export async function readCursor(
 }
 
 /**
- * Makes the cursor of a zone that is new to a destination. Every stored hour since then has to be looked at as a whole;
+ * Makes the cursor of a zone that is new to a destination. Every stored hour since then has to be read as a whole;
  * `since` (epoch ms) is the start of an hour. Minutes that change from now on follow by their numbers.
  */
 export async function createCursor(

@@ -17,16 +17,16 @@ import type { ForwardCursor, ForwardedZone } from "./forward-cursors.ts";
 /** After this time the platform shows nothing of an hour any more, so the hour cannot change. */
 const CLOSES_MS = 4 * DAY_MS;
 
-/** A part of an hour that has to be looked at. */
-export interface DueLook extends Span {
+/** A part of an hour that has to be read and forwarded. */
+export interface DueSpan extends Span {
   /** Start of the hour, epoch ms. */
   readonly startsAt: number;
   /** When this was read, by Postgres's clock, epoch ms. */
   readonly readAt: number;
 }
 
-/** Returns the parts of hours whose look is due, oldest first. */
-export function readDueLooks(db: Queryable, zone: ForwardedZone, limit: number): Promise<DueLook[]> {
+/** Returns the parts of hours that are due, oldest first. */
+export function readDueSpans(db: Queryable, zone: ForwardedZone, limit: number): Promise<DueSpan[]> {
   return db
     .select({
       startsAt: epochMs(h.startsAt),
@@ -64,29 +64,29 @@ export async function readClosed(
   return new Set(rows.map(({ startsAt }) => startsAt));
 }
 
-/** Result of a look at a part of an hour. */
-export interface LookedAt {
+/** Result of reading a part of an hour. */
+export interface ReadSpan {
   readonly startsAt: number;
-  /** The due look that this was; null for changed minutes. */
-  readonly due: DueLook | null;
+  /** The due part that was read; null for changed minutes. */
+  readonly due: DueSpan | null;
   /**
    * How many stored events are acknowledged, and how many pass the filter (null without one: coverage counts them). Null unless
-   * the look was at the whole hour.
+   * the whole hour was read.
    */
   readonly whole: { readonly stored: number | null; readonly acknowledged: number } | null;
-  /** The part with events that may still become complete; it is looked at again after `againMs`. */
+  /** The part with events that may still become complete; it is read again after `againMs`. */
   readonly waiting: Span | null;
   readonly againMs: number;
 }
 
 /**
- * Notes that a look has ended. A look that was due is no longer, unless it was asked for again meanwhile. Otherwise a part that
- * waits is added to what is to be looked at, and what was counted before counts no more.
+ * Notes that a part of an hour was read. A due part is due no longer, unless it was requested again meanwhile. A part that
+ * waits is added to the hour's due part. The earlier count of the hour is dropped unless the whole hour was read.
  */
-export async function noteLook(
+export async function noteSpan(
   tx: Queryable,
   { destination, zoneId }: ForwardedZone,
-  { startsAt, due, whole, waiting, againMs }: LookedAt,
+  { startsAt, due, whole, waiting, againMs }: ReadSpan,
 ): Promise<void> {
   const given = alias(h, "excluded");
   const [from = null, to = null] = waiting === null ? [] : [new Date(waiting.from), new Date(waiting.to)];
@@ -113,8 +113,8 @@ export interface UnprovenHour {
   readonly stored: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** Count of the last proof, or of the last look at the whole hour with a filter. */
-  readonly lookedAt: number | null;
+  /** Count of the last proof, or of the last reading of the whole hour with a filter. */
+  readonly readCount: number | null;
   readonly wasSentAgain: boolean;
 }
 
@@ -122,13 +122,13 @@ const REFUSED = sql<number>`(select count(*) from ${f} where ${f.destination} = 
   and ${f.occurredAt} >= ${h.startsAt} and ${f.occurredAt} < ${h.startsAt} + interval '1 hour')::integer`;
 
 /**
- * Returns sealed hours and gaps whose changes are all forwarded and whose arrival is open, oldest first. `quietMs`: how
+ * Returns sealed hours and gaps whose changes are all forwarded and whose arrival is open, oldest first. `idleMs`: how
  * long ago the destination must have acknowledged the last of them.
  */
 export function readUnproven(
   db: Queryable,
   zone: ForwardedZone,
-  { cursor, quietMs, limit }: { cursor: ForwardCursor; quietMs: number; limit: number },
+  { cursor, idleMs, limit }: { cursor: ForwardCursor; idleMs: number; limit: number },
 ): Promise<UnprovenHour[]> {
   return db
     .select({
@@ -136,7 +136,7 @@ export function readUnproven(
       stored: w.storedCount,
       acknowledged: h.acknowledged,
       refused: REFUSED,
-      lookedAt: h.stored,
+      readCount: h.stored,
       wasSentAgain: sql<boolean>`${h.sentAgainAt} is not null`,
     })
     .from(h)
@@ -146,7 +146,7 @@ export function readUnproven(
     )
     .where(
       sql`${isOf(zone)} and ${h.arrival} = 'open' and ${h.lookAt} is null
-        and (${h.acknowledgedAt} is null or ${h.acknowledgedAt} <= now() - ${quietMs}::float8 * interval '1 ms')
+        and (${h.acknowledgedAt} is null or ${h.acknowledgedAt} <= now() - ${idleMs}::float8 * interval '1 ms')
         and not exists (select from ${m} where ${m.zoneId} = ${h.zoneId} and ${m.seq} > ${cursor.seq}
           and ${m.minute} >= ${h.startsAt} and ${m.minute} < ${h.startsAt} + interval '1 hour')`,
     )
@@ -172,10 +172,10 @@ export async function storeArrival(
 }
 
 /**
- * Has whole hours looked at. With `isAnew` their receipts are forgotten, so that everything is sent again. The proof gives
+ * Has whole hours read again. With `isAnew` their receipts are forgotten, so that everything is sent again. The proof gives
  * what it has counted (`stored`), and does either once for each count.
  */
-export async function lookAgain(
+export async function readHoursAgain(
   tx: Queryable,
   zone: ForwardedZone,
   hours: readonly number[],

@@ -25,7 +25,7 @@ const startOfHour = (time: typeof m.minute | typeof f.occurredAt) =>
 
 /**
  * Selects the hours that a destination gets, since its cursor's beginning. An hour is open while it can gain events or has
- * changes that were not looked at. A decided hour without events has no row of `forward_hours`, and has arrived.
+ * changes that were not read. A decided hour without events has no row of `forward_hours`, and has arrived.
  */
 function selectHours(db: Queryable, { destination, zoneIds = null, from = 0, to }: ReportedHours) {
   const changed = db
@@ -56,7 +56,7 @@ function selectHours(db: Queryable, { destination, zoneIds = null, from = 0, to 
       startsAt: w.startsAt,
       state: w.state,
       storedCount: w.storedCount,
-      lookedAt: h.stored,
+      readCount: h.stored,
       acknowledged: sql<number>`coalesce(${h.acknowledged}, 0)`.as("acknowledged"),
       refused: sql<number>`coalesce(${refused.events}, 0)::integer`.as("refused"),
       counted: h.counted,
@@ -115,7 +115,7 @@ export interface ZoneArrival extends ForwardedZone {
   readonly differing: number;
   /** Start of the oldest decided hour that has not arrived. */
   readonly oldestAt: number | null;
-  /** Hours that are still to be looked at, and at most how many of their events the destination lacks. */
+  /** Hours that are still to be read, and at most how many of their events the destination lacks. */
   readonly waitingHours: number;
   readonly waitingEvents: number;
   /** Events that the destination has refused. */
@@ -187,7 +187,7 @@ export function listForwardedHours(
       startsAt: epochMs(startsAt),
       state: one.state,
       stored: isFiltered
-        ? sql<number | null>`case when ${one.storedCount} = 0 then 0 else ${one.lookedAt} end`
+        ? sql<number | null>`case when ${one.storedCount} = 0 then 0 else ${one.readCount} end`
         : sql<number | null>`${one.storedCount}`,
       acknowledged: one.acknowledged,
       refused: one.refused,

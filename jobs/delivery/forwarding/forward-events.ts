@@ -8,17 +8,17 @@ import { HOUR_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { DeliveryError, describeFailure } from "#stages/delivery/delivery-error.ts";
-import { retryPause } from "#stages/delivery/forwarding/plan-looks.ts";
+import { retryPause } from "#stages/delivery/forwarding/plan-spans.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import { type RunTally, refuseWrongSetting, type SpanDeps } from "./forward-span.ts";
 import { forwardZone } from "./forward-zone.ts";
-import { type LookDeps, type RunTally, refuseWrongSetting } from "./look-at-span.ts";
 
 /** After this time a run enqueues its successor, so that a stop never waits for a backlog. */
 const RUN_MS = 60_000;
 /** Zones of one destination that are forwarded at the same time. */
 const LANES = 4;
 
-export interface ForwardEventsDeps extends LookDeps {
+export interface ForwardEventsDeps extends SpanDeps {
   readonly log: Log;
   readonly destinations: ReadonlyMap<string, Destination>;
   readonly zoneIds: readonly number[];
@@ -44,8 +44,8 @@ export function createForwardEventsJob(deps: ForwardEventsDeps): AnyJob {
       const destination = deps.destinations.get(name);
       if (destination === undefined) return `there is no destination ${name} in this process`;
       const lease = { name: `forward-events.${name}`, ttlMs: 15_000 };
-      const done = await holdLease(deps.database, lease, (held) =>
-        forward(deps, destination, held, AbortSignal.any([signal, held.lost])),
+      const done = await holdLease(deps.database, lease, (taken) =>
+        forward(deps, destination, taken, AbortSignal.any([signal, taken.lost])),
       );
       return done === null ? LEASE_TAKEN : (done ?? undefined);
     },
@@ -66,8 +66,8 @@ async function forward(
   const failed = new AbortController();
   const until = clock() + RUN_MS;
   let hasMore = false;
-  const tally: RunTally = { acknowledged: 0, held: 0, heldBatches: 0, reason: "" };
-  const noting: LookDeps = {
+  const tally: RunTally = { acknowledged: 0, doubted: 0, doubtedBatches: 0, reason: "" };
+  const noting: SpanDeps = {
     ...deps,
     onForwarded(destination, counts) {
       tally.acknowledged += counts.events;

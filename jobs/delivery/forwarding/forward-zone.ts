@@ -7,10 +7,10 @@ import {
 } from "#db/delivery/forwarding/forward-cursors.ts";
 import {
   closeHours,
-  type DueLook,
-  noteLook,
+  type DueSpan,
+  noteSpan,
   readClosed,
-  readDueLooks,
+  readDueSpans,
 } from "#db/delivery/forwarding/forward-hours.ts";
 import { readChangedMinutes } from "#db/detection/changed-minutes.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
@@ -18,16 +18,16 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
-import { hourSpan, planLooks } from "#stages/delivery/forwarding/plan-looks.ts";
+import { hourSpan, planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { keptFrom } from "#stages/privacy/retention.ts";
-import { type LookDeps, lookAtSpan, type RunTally } from "./look-at-span.ts";
+import { forwardSpan, type RunTally, type SpanDeps } from "./forward-span.ts";
 import { proveArrivals } from "./prove-arrivals.ts";
 
 /** A minute is over for the polls this long after its end. Records come with the list, some minutes later. */
 const SETTLE_MS = 5_000;
 const SETTLE_RECORDS_MS = 2 * MINUTE_MS;
-/** How long after a look events are looked at again that may become complete. */
+/** Events that may become complete are read again after this time. */
 const AGAIN_MS = 2 * MINUTE_MS;
 const MOST_MINUTES = 240;
 
@@ -42,12 +42,12 @@ export interface ZoneRun {
 }
 
 /**
- * Forwards a zone's events to one destination: first the minutes that have changed, then hours that have to be looked at as
+ * Forwards a zone's events to one destination: first the minutes that have changed, then hours that have to be read as
  * a whole (the backlog, hours that are sent again, events that were not complete), one at a time, so that new events never wait
  * for old ones. Decides which hours have arrived as soon as they are sent. Returns whether there is more to do now.
  * @throws {DeliveryError}
  */
-export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean> {
+export async function forwardZone(deps: SpanDeps, run: ZoneRun): Promise<boolean> {
   const { database, clock } = deps;
   const { destination, zoneId, until } = run;
   const zone: ForwardedZone = { destination: destination.name, zoneId };
@@ -61,10 +61,10 @@ export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean
     run.signal.throwIfAborted();
     const isLate = clock() >= until;
     if (!isLate && (await forwardChanges(deps, run, zone))) continue;
-    const [look] = await readDueLooks(database.db, zone, 1);
-    if (look === undefined) break;
+    const [due] = await readDueSpans(database.db, zone, 1);
+    if (due === undefined) break;
     if (isLate) return true;
-    await lookAndNote(deps, run, zone, look);
+    await forwardAndNote(deps, run, zone, due);
     // Not only at the end: a backlog may take days, and its runs may end in failures.
     await proveArrivals(deps, run, zone);
   }
@@ -74,37 +74,38 @@ export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean
 }
 
 /** Returns whether the cursor has moved. */
-async function forwardChanges(deps: LookDeps, run: ZoneRun, zone: ForwardedZone): Promise<boolean> {
+async function forwardChanges(deps: SpanDeps, run: ZoneRun, zone: ForwardedZone): Promise<boolean> {
   const { db } = deps.database;
   const cursor = await readCursor(db, zone);
   if (cursor === null) return false;
   const changes = await readChangedMinutes(db, zone.zoneId, { ...cursor, limit: MOST_MINUTES });
   const waitMs = run.destination.format === "event" ? SETTLE_MS : SETTLE_RECORDS_MS;
-  const { spans, seq } = planLooks(changes, { nowMs: deps.clock(), waitMs });
+  const { spans, seq } = planSpans(changes, { nowMs: deps.clock(), waitMs });
   if (seq === null) return false;
   const closed = await readClosed(db, zone, [...new Set(spans.map(({ from }) => startOfHour(from)))]);
-  for (const span of spans) if (!closed.has(startOfHour(span.from))) await lookAndNote(deps, run, zone, span);
+  for (const span of spans)
+    if (!closed.has(startOfHour(span.from))) await forwardAndNote(deps, run, zone, span);
   await commit(deps, run, (tx) => moveCursor(tx, zone, seq));
   return true;
 }
 
-async function lookAndNote(
-  deps: LookDeps,
+async function forwardAndNote(
+  deps: SpanDeps,
   run: ZoneRun,
   zone: ForwardedZone,
-  span: Span | DueLook,
+  span: Span | DueSpan,
 ): Promise<void> {
   const due = "readAt" in span ? span : null;
-  const { stored, acknowledged, waiting } = await lookAtSpan(deps, { ...run, span });
+  const { stored, acknowledged, waiting } = await forwardSpan(deps, { ...run, span });
   const startsAt = startOfHour(span.from);
   const hour = hourSpan(startsAt);
   const isWhole = span.from <= hour.from && span.to >= hour.to;
   const whole = isWhole ? { stored: run.destination.where.length === 0 ? null : stored, acknowledged } : null;
-  await commit(deps, run, (tx) => noteLook(tx, zone, { startsAt, due, whole, waiting, againMs: AGAIN_MS }));
+  await commit(deps, run, (tx) => noteSpan(tx, zone, { startsAt, due, whole, waiting, againMs: AGAIN_MS }));
 }
 
 function commit(
-  { database }: LookDeps,
+  { database }: SpanDeps,
   { lease }: ZoneRun,
   write: (tx: Queryable) => Promise<unknown>,
 ): Promise<void> {

@@ -89,20 +89,20 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
   const stopping = new AbortController();
   let closing: Promise<void> | undefined;
 
-  function every(ms: number, where: string, look: () => Promise<void>) {
-    let isLooking = false;
-    const lookOnce = async () => {
-      if (isLooking) return;
-      isLooking = true;
+  function every(ms: number, where: string, check: () => Promise<void>) {
+    let isChecking = false;
+    const checkOnce = async () => {
+      if (isChecking) return;
+      isChecking = true;
       try {
-        await look();
+        await check();
       } catch (thrown) {
         onError(where, toError(thrown));
       } finally {
-        isLooking = false;
+        isChecking = false;
       }
     };
-    timers.push(setInterval(() => void lookOnce(), ms).unref());
+    timers.push(setInterval(() => void checkOnce(), ms).unref());
   }
 
   function startWorker(name: QueueName) {

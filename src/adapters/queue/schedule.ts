@@ -43,10 +43,10 @@ export function createSchedule({ entries, onError }: ScheduleOptions): Schedule 
   let watchdog: NodeJS.Timeout | undefined;
   return {
     start() {
-      let lookedAt = Date.now();
+      let checkedAt = Date.now();
       watchdog = setInterval(() => {
-        const isLate = Math.abs(Date.now() - lookedAt - WATCHDOG_MS) > MAX_LATE_MS;
-        lookedAt = Date.now();
+        const isLate = Math.abs(Date.now() - checkedAt - WATCHDOG_MS) > MAX_LATE_MS;
+        checkedAt = Date.now();
         for (const ticker of tickers) {
           if (isLate) ticker.begin();
           else ticker.repeatFailed();

@@ -39,7 +39,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
   const cache = createFolderStorage(folder);
   const locate = (name: string) => path.join(folder, ...name.split("/"));
   const downloads = new Map<string, Promise<string | null>>();
-  /** Bytes in the folder at the last look, and those that were added since; null before the first look. */
+  /** Bytes in the folder when it was last listed, and those that were added since; null before the first listing. */
   let cachedBytes: number | null = null;
   /** Time at which a file in the folder was last used; epoch ms. The time of the file says whether it has changed. */
   const usedAt = new Map<string, number>();

@@ -8,7 +8,7 @@ import type { ZoneStore } from "../zone-store.ts";
 import { findZone, successBlock, unknownZoneBlock } from "./bodies.ts";
 
 /** Returns the newest event of a rule that is visible now, and the number of visible events. */
-function lookUp(
+function findRule(
   store: ZoneStore,
   ruleId: string,
   nowMs: number,
@@ -103,7 +103,7 @@ export async function recommendRule(context: EmulatorContext, call: Call): Promi
       errorResponse: unknownZoneBlock(),
     });
   }
-  const found = lookUp(zone.store, ruleId, context.now());
+  const found = findRule(zone.store, ruleId, context.now());
   if (found === undefined) {
     const message = "The WAF rule was not found, or access to it is not authorised.";
     return failure(zone.id, ruleId, 202, "not_found_or_unauthorised_access.waf_rule", message);

@@ -44,7 +44,7 @@ const Answer = pageOf(Gap).extend({
         firstHour: IsoTime.describe("Start of the first hour that Longwatch has watched."),
       }),
     )
-    .describe("All zones that were looked at, also those without a gap."),
+    .describe("All zones that were read, also those without a gap."),
 });
 
 export const listGaps = defineQuery({

@@ -108,7 +108,7 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
   return {
     from: toDay(fromMs),
     to: toDay(toMs),
-    // An hour without a row is one that nobody has looked at.
+    // An hour without a row is one that no route has read.
     hours: { passed, sealed, open: passed - sealed - gap - unwatched, gap, unwatched },
     events: {
       total: sum(within, "stored"),

@@ -32,7 +32,7 @@ const DestinationHour = z
       .number()
       .int()
       .nullable()
-      .describe("Stored events that pass the destination's filters. Null before a look at the whole hour."),
+      .describe("Stored events that pass the destination's filters. Null before the whole hour was read."),
     acknowledged: z
       .number()
       .int()

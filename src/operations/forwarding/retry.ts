@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { tryNow } from "#db/delivery/forwarding/forward-destinations.ts";
-import { lookAgain, readClosed } from "#db/delivery/forwarding/forward-hours.ts";
+import { readClosed, readHoursAgain } from "#db/delivery/forwarding/forward-hours.ts";
 import { removeRefusals } from "#db/delivery/forwarding/forward-report.ts";
 import { many } from "#lib/format.ts";
 import { maySeeZone } from "../caller.ts";
@@ -48,7 +48,7 @@ export const retryForwarding = defineChange({
       const closed = await readClosed(tx, zone, hours);
       for (const isAnew of [false, true]) {
         const some = hours.filter((hour) => closed.has(hour) === isAnew);
-        if (some.length > 0) await lookAgain(tx, zone, some, { isAnew });
+        if (some.length > 0) await readHoursAgain(tx, zone, some, { isAnew });
       }
     }
     forwardSoon(changing, destination);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { lookAgain } from "#db/delivery/forwarding/forward-hours.ts";
+import { readHoursAgain } from "#db/delivery/forwarding/forward-hours.ts";
 import { listForwardedHours } from "#db/delivery/forwarding/forward-report.ts";
 import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -77,7 +77,7 @@ delays nothing. forward status shows what is still to be sent.`,
     };
     if (!output.isSent) return { output, audit: null };
     const starts = found.map(({ startsAt }) => startsAt);
-    await lookAgain(tx, { destination, zoneId }, starts, { isAnew: true });
+    await readHoursAgain(tx, { destination, zoneId }, starts, { isAnew: true });
     forwardSoon(changing, destination);
     const { hours, events } = output;
     const details = { zoneId, from: toIso(from), to: toIso(to), hours, events };

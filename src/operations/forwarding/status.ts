@@ -28,7 +28,7 @@ const ForwardedZone = z.object({
   waitingHours: z
     .number()
     .int()
-    .describe("Hours that are still to be looked at, also those that can gain events."),
+    .describe("Hours that are still to be read, also those that can gain events."),
   waitingEvents: z.number().describe("At most how many stored events of these hours are not acknowledged."),
   refused: z.number().int().describe("Events that the destination has refused."),
 });

@@ -12,12 +12,12 @@ import { KEY_REPORT_MS } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
-import { type Attention, type Looked, listAttention, readUnpolled } from "../list-attention.ts";
+import { type Attention, type AttentionFacts, listAttention, readUnpolled } from "../list-attention.ts";
 import type { ZoneCoverage } from "../read-zones.ts";
 import { assessService, type ServiceView } from "../service-life.ts";
 
 /** The facts about the whole service where there are none, or where the caller may not see them. */
-export const NOTHING_AROUND: Omit<Looked, "zones" | "unpolled"> = {
+export const NO_SERVICE_FACTS: Omit<AttentionFacts, "zones" | "unpolled"> = {
   channels: null,
   service: assessService([]),
   keyProblem: null,
@@ -46,13 +46,13 @@ export async function readAttention(
     readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
   },
 ): Promise<Attention[]> {
-  const [around, unpolled] = await Promise.all([
+  const [facts, unpolled] = await Promise.all([
     isWhole
-      ? lookAround(db, now)
-      : listFirstCopies(db, now).then((newlyWatched) => ({ ...NOTHING_AROUND, newlyWatched })),
+      ? readServiceFacts(db, now)
+      : listFirstCopies(db, now).then((newlyWatched) => ({ ...NO_SERVICE_FACTS, newlyWatched })),
     readUnpolled(db, now, { zoneIds, pollEveryMs }),
   ]);
-  const attention = listAttention({ ...around, zones, unpolled }, configuredChannels());
+  const attention = listAttention({ ...facts, zones, unpolled }, configuredChannels());
   return isWhole ? attention : attention.filter(({ kind }) => kind !== "not-running");
 }
 
@@ -65,7 +65,10 @@ function listFirstCopies(db: Queryable, now: number): Promise<ReadonlyMap<number
 }
 
 /** Reads the facts about the whole service that may need attention, all at once. The zones are read by the caller. */
-async function lookAround(db: Queryable, now: number): Promise<Omit<Looked, "zones" | "unpolled">> {
+async function readServiceFacts(
+  db: Queryable,
+  now: number,
+): Promise<Omit<AttentionFacts, "zones" | "unpolled">> {
   const [channels, replicas, keyProblem, held, givenUp, selfAlerts, newlyWatched] = await Promise.all([
     readChannels(db),
     readReplicas(db),

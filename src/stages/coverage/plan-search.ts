@@ -127,7 +127,7 @@ interface PollSchedule {
  * Returns how many zones one run of the tick polls, how many requests the polls of rising zones between two ticks may take
  * every ten seconds (none if the tick is as often), how long a zone waits at most for its next poll, how old its newest
  * minutes are then at least, how often its list gets a short pass, and how often late events are looked for. With many zones
- * polls, passes and looks are rarer, so that the requests fit into the budget.
+ * polls, passes and searches for late events are rarer, so that the requests fit into the budget.
  */
 export function planPeriods({ zones, requestsPerSecond, shortestMs, longestMs }: PollSchedule) {
   const mostPolls = Math.max(1, Math.floor((requestsPerSecond * POLL_SHARE * shortestMs) / 1_000));

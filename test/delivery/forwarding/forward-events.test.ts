@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => expect(receiver.next).toEqual([]));
 
 /** As after the pause of the destination. */
-async function lookNow(): Promise<void> {
+async function makeDueNow(): Promise<void> {
   await pool.query("update forward_destinations set retry_at = now()");
   await pool.query("update forward_hours set look_at = now() where look_at is not null");
 }
@@ -167,7 +167,7 @@ test("a receiver that refuses most events counts as wrongly set up: they wait an
   expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
   const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
   expect(rows).toEqual([{ is_refused: true, last_error: expect.stringContaining("no such index") }]);
-  await lookNow();
+  await makeDueNow();
   await world.run();
   expect(receiver.stored.size).toBe(12);
 });
@@ -438,7 +438,7 @@ test("ten bad events of a batch stop neither the good ones of the batch nor late
   expect(await failures()).toEqual([{ failures: 0 }]);
   expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
   // Now it is known that the destination accepts other events.
-  await lookNow();
+  await makeDueNow();
   await world.run({ sink });
   expect((await pool.query("select from forward_refusals")).rowCount).toBe(11);
   expect(await failures()).toEqual([{ failures: 0 }]);

@@ -73,7 +73,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     zoneId === null ? 0 : Math.max(0, (refused.get(zoneId) ?? 0) - now());
   const hasKept = () => kept.tokens > 0 && now() < kept.until && !isPaused();
 
-  function lookAgainIn(ms: number): void {
+  function tryAgainIn(ms: number): void {
     clearTimeout(timer);
     timer = undefined;
     if (closed === undefined && line.head() !== null)
@@ -106,13 +106,13 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       if (taken.isPaused) pausedUntil = Math.max(pausedUntil, now() + taken.waitMs);
       spend(taken.granted, askedAt);
       // A low caller's answer says nothing about the normal one that came meanwhile.
-      lookAgainIn(line.head() === priority ? taken.waitMs : 0);
+      tryAgainIn(line.head() === priority ? taken.waitMs : 0);
     } catch (thrown) {
       probeAt = now() + LOOK_AGAIN_MS;
       if (isUnshared || closed !== undefined) return;
       isUnshared = true;
       deps.onUnshared(thrown);
-      lookAgainIn(0);
+      tryAgainIn(0);
     }
   }
 
@@ -120,7 +120,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     asking ??= ask(priority).finally(() => {
       asking = undefined;
       // Callers that arrived meanwhile were not counted.
-      if (timer === undefined) lookAgainIn(0);
+      if (timer === undefined) tryAgainIn(0);
     });
   }
 
@@ -129,13 +129,13 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     timer = undefined;
     const priority = line.head();
     if (closed !== undefined || priority === null) return;
-    if (isPaused()) return lookAgainIn(pausedUntil - now());
+    if (isPaused()) return tryAgainIn(pausedUntil - now());
     if (!isUnshared || now() >= probeAt) askOnce(priority);
     if (!isUnshared) return;
     // The shared bucket is asked beside this, and may take its time to refuse.
     const { granted, waitMs } = ownBucket.take(line.count("normal") + line.count("low"), now());
     line.pass(granted);
-    lookAgainIn(waitMs);
+    tryAgainIn(waitMs);
   }
 
   async function takeTurn(priority: RequestPriority, signal: AbortSignal): Promise<void> {

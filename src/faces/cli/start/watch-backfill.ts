@@ -39,7 +39,7 @@ export async function watchBackfill(
   while (!signal.aborted) {
     const totals = await readTotals();
     // Null while the database does not answer. The jobs retry; the progress display must not end the service.
-    const seen = await look(app, fromMs, [...totals.keys()]).catch(() => null);
+    const seen = await readProgress(app, fromMs, [...totals.keys()]).catch(() => null);
     if (seen?.isComplete === true) {
       line.clear();
       return seen.stored;
@@ -92,7 +92,7 @@ function createTotals(app: Watched, onProblem: OnProblem, signal: AbortSignal) {
 }
 
 /** Counts the stored events of all zones and of the zones in `counted`, and checks whether every hour was searched. */
-async function look(app: Watched, fromMs: number, counted: readonly number[]) {
+async function readProgress(app: Watched, fromMs: number, counted: readonly number[]) {
   const { db } = app.database;
   const stored = await readStoredEvents(db, app.zoneIds, fromMs);
   const done = counted.length === app.zoneIds.length ? stored : await readStoredEvents(db, counted, fromMs);

@@ -14,7 +14,7 @@ import { nameZone } from "#model/zones.ts";
 import { cellOf, type DrawnHour } from "#operations/coverage/describe-coverage.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
-import { NOTHING_AROUND } from "#operations/service/attention.ts";
+import { NO_SERVICE_FACTS } from "#operations/service/attention.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
 import { describeErasedFile, describeStorage } from "#operations/service/storage.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
@@ -60,7 +60,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const status = await look(config, io);
+        const status = await readStatus(config, io);
         const { attention } = status;
         if (attention === undefined) throw new Error("the answer lacks attention, which was asked for");
         if (flags.json === true) await writeJson(io.stdout, status);
@@ -84,7 +84,7 @@ function exitCodeOf(attention: Attention): number {
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-async function look(config: Config, io: StoreIo): Promise<StatusAnswer> {
+async function readStatus(config: Config, io: StoreIo): Promise<StatusAnswer> {
   try {
     return (await pickAsk(config, io, null)(showStatus, { detailed: "true" })) as StatusAnswer;
   } catch (thrown) {
@@ -114,8 +114,8 @@ function neverStarted(now: number): StatusAnswer {
     zones: [],
     channels: [],
     archive: [],
-    service: toServiceItem(NOTHING_AROUND.service),
-    attention: listAttention({ ...NOTHING_AROUND, zones: [], unpolled: [] }, null),
+    service: toServiceItem(NO_SERVICE_FACTS.service),
+    attention: listAttention({ ...NO_SERVICE_FACTS, zones: [], unpolled: [] }, null),
   };
 }
 

@@ -98,7 +98,7 @@ function readEvery(read: FlagReader, text: string | undefined): number {
 async function refresh(
   io: StoreIo,
   everyMs: number,
-  open: (show: (look: () => Promise<OverviewAnswer>) => Promise<void>, signal: AbortSignal) => Promise<void>,
+  open: (show: (read: () => Promise<OverviewAnswer>) => Promise<void>, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const paint = pickPaint(io);
   let isOpen = false;
@@ -117,9 +117,9 @@ async function refresh(
   const onLost = (reason: string) => draw(`${paint("red", `${reason}. Trying again ...`)}\n${last}`);
   try {
     await follow({ interrupted }, { onLost, onBack: () => undefined }, ({ signal, onAnswer }) =>
-      open(async (look) => {
+      open(async (read) => {
         while (!signal.aborted) {
-          last = describeOverview(toPlainTexts(await look()), paint);
+          last = describeOverview(toPlainTexts(await read()), paint);
           onAnswer();
           await draw(last);
           await delay(everyMs, undefined, { signal }).catch(() => undefined);

@@ -36,13 +36,13 @@ export async function findRecords(
   opened: OpenedBlocks,
   keys: readonly EventKey[],
 ): Promise<Map<string, Buffer>> {
-  const first = await look(store, opened, keys);
+  const first = await readOnce(store, opened, keys);
   if (!first.wasMoved) return first.records;
   // Blocks were merged between the two queries. The second attempt finds their records in other blocks.
-  return (await look(store, opened, keys)).records;
+  return (await readOnce(store, opened, keys)).records;
 }
 
-async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly EventKey[]) {
+async function readOnce(store: RecordStore, opened: OpenedBlocks, keys: readonly EventKey[]) {
   const places = placeRecords(
     await store.findBlocks(planSpans(keys.map(({ occurredAt }) => occurredAt))),
     keys,

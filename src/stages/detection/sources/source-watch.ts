@@ -37,7 +37,7 @@ export interface SourceWatch {
    * Returns the keys that reach their lines in a minute that is not over, by the events that were taken of it; null without
    * any. Counts only grow, so these reach them at its end, too. The minute is to be taken again from its beginning then.
    */
-  readonly lookAt: (minute: number) => FiredMinute | null;
+  readonly judgeRunning: (minute: number) => FiredMinute | null;
   /** Returns whether a series has come halfway to its line within the last quarter of an hour. */
   readonly isRising: () => boolean;
   /** Has the thresholds computed again, because hours of the history have changed. */
@@ -115,7 +115,7 @@ export function createSourceWatch(
     firstMinute: () => firstMinute,
     take,
     closeUntil,
-    lookAt(minute) {
+    judgeRunning(minute) {
       const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
       const fired = judge(minute, counter.close(minute, usualOf));
       counter.forgetMinute();

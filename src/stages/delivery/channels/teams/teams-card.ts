@@ -85,15 +85,15 @@ function escapeExpressions(text: string): string {
   return text.replace(/([{$@])(?=\{)/g, "$1 ");
 }
 
-function run(text: string, look: Omit<TextRun, "type" | "text"> = {}): TextRun {
-  return { type: "TextRun", text: escapeExpressions(text), ...look };
+function run(text: string, style: Omit<TextRun, "type" | "text"> = {}): TextRun {
+  return { type: "TextRun", text: escapeExpressions(text), ...style };
 }
 
 function line(
   inlines: readonly TextRun[],
-  look: Omit<RichTextBlock, "type" | "inlines"> = {},
+  style: Omit<RichTextBlock, "type" | "inlines"> = {},
 ): RichTextBlock {
-  return { type: "RichTextBlock", ...look, inlines };
+  return { type: "RichTextBlock", ...style, inlines };
 }
 
 function renderTop({ top }: Outline): RichTextBlock[] {
@@ -131,9 +131,9 @@ function renderAdvice({ advice }: Outline): RichTextBlock[] {
 
 function renderBody(outline: Outline, color: Color): RichTextBlock[] {
   const { standing, subject, headline, facts, details, sparkline } = outline;
-  const look = { weight: "bolder", size: "large" } as const;
+  const style = { weight: "bolder", size: "large" } as const;
   return [
-    line([run(standing, { ...look, color }), run(subject === "" ? "" : ` · ${subject}`, look)]),
+    line([run(standing, { ...style, color }), run(subject === "" ? "" : ` · ${subject}`, style)]),
     ...renderRows(outline.verdict),
     ...(headline === "" ? [] : [line([run(headline)])]),
     ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),

@@ -21,7 +21,7 @@ import { maskText } from "#stages/archive/mask/mask.ts";
 import { planFilters } from "#stages/archive/query/plan-search.ts";
 import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import { type Sifted, siftEvents } from "#stages/delivery/forwarding/plan-looks.ts";
+import { type Sifted, siftEvents } from "#stages/delivery/forwarding/plan-spans.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import type { BatchAnswer } from "#stages/delivery/sinks/sink.ts";
 import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
@@ -32,7 +32,7 @@ const PAUSES_MS = [1_000, 2_000, 4_000];
 /** One read for several batches, because it takes as many statements as a batch does. */
 const PAGE_EVENTS = 2_000;
 
-export interface LookDeps extends StoredReader {
+export interface SpanDeps extends StoredReader {
   readonly clock: Clock;
   readonly ocsf: OcsfSettings;
   /** How long events are kept. */
@@ -43,17 +43,17 @@ export interface LookDeps extends StoredReader {
   readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
 }
 
-/** Result of a look at a part of an hour. */
-export interface Look {
+/** Result of forwarding a part of an hour. */
+export interface ForwardedSpan {
   /** Stored events that pass the filter. */
   readonly stored: number;
   /** How many of them the destination has acknowledged with their present values. */
   readonly acknowledged: number;
-  /** Span from the first to the last event that waits to be complete, or is held; null without one. */
+  /** Span from the first to the last event that waits to be complete, or whose refusal is doubted; null without one. */
   readonly waiting: Span | null;
 }
 
-export interface LookRun {
+export interface SpanRun {
   readonly destination: Destination;
   readonly zoneId: number;
   readonly lease: HeldLease;
@@ -66,23 +66,23 @@ export interface LookRun {
 export interface RunTally {
   acknowledged: number;
   /** Refused events that are not listed, because the destination may be set up wrongly. */
-  held: number;
-  heldBatches: number;
+  doubted: number;
+  doubtedBatches: number;
   /** Why one of them was refused. */
   reason: string;
 }
 
-/** Batches of held events after which a run ends that has nothing acknowledged. */
-const MOST_HELD_BATCHES = 3;
+/** Batches with doubted refusals after which a run ends that has nothing acknowledged. */
+const MOST_DOUBTED_BATCHES = 3;
 
 /**
  * Throws if a destination that has refused events is probably set up wrongly. Then they are not listed: they wait until a
  * person has corrected it.
  * @throws {DeliveryError}
  */
-export function refuseWrongSetting({ held, acknowledged, reason }: RunTally): void {
-  if (held < FEW_REFUSED || held <= acknowledged) return;
-  const text = `it refused ${held} of ${held + acknowledged} events, for example: ${reason}`;
+export function refuseWrongSetting({ doubted, acknowledged, reason }: RunTally): void {
+  if (doubted < FEW_REFUSED || doubted <= acknowledged) return;
+  const text = `it refused ${doubted} of ${doubted + acknowledged} events, for example: ${reason}`;
   throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
 }
 
@@ -91,7 +91,7 @@ export function refuseWrongSetting({ held, acknowledged, reason }: RunTally): vo
  * Each answer is stored before the next batch is sent. A crash in between sends one batch again.
  * @throws {DeliveryError} if the destination has to be left alone for a while
  */
-export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
+export async function forwardSpan(deps: SpanDeps, run: SpanRun): Promise<ForwardedSpan> {
   const { destination, zoneId, span, signal } = run;
   const { name, format, batchEvents } = destination;
   const limit = Math.max(batchEvents, PAGE_EVENTS);
@@ -123,7 +123,7 @@ export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
     total.acknowledged += sifted.acknowledged;
     const sent = await sendAll(deps, run, sifted.toSend);
     total.acknowledged += sent.acknowledged;
-    const late = spanOf([...sifted.waiting, ...sent.held].sort((a, b) => a.occurredAt - b.occurredAt));
+    const late = spanOf([...sifted.waiting, ...sent.doubted].sort((a, b) => a.occurredAt - b.occurredAt));
     if (late !== null) waiting = { from: (waiting ?? { from: late.firstAt }).from, to: late.lastAt + 1 };
     if (page.length < limit) break;
   }
@@ -136,18 +136,18 @@ export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
  * @throws {DeliveryError}
  */
 async function sendAll(
-  deps: LookDeps,
-  run: LookRun,
+  deps: SpanDeps,
+  run: SpanRun,
   events: readonly Sifted<StoredEvent>[],
-): Promise<{ readonly acknowledged: number; readonly held: readonly StoredEvent[] }> {
+): Promise<{ readonly acknowledged: number; readonly doubted: readonly StoredEvent[] }> {
   const { sleep = (ms, signal) => setTimeout(ms, undefined, { signal }) } = deps;
   let acknowledged = 0;
-  const held: StoredEvent[] = [];
+  const doubted: StoredEvent[] = [];
   let toSend = events;
   for (const pauseMs of [...PAUSES_MS, Number.POSITIVE_INFINITY]) {
     const sent = await sendRound(deps, run, toSend);
     acknowledged += toSend.length - sent.left.length - sent.refused;
-    held.push(...sent.held);
+    doubted.push(...sent.doubted);
     if (sent.left.length === 0) break;
     const waitMs = Math.max(pauseMs, sent.waitMs ?? 0);
     if (waitMs > Math.max(...PAUSES_MS)) throw postponed(sent.left.length, toSend.length, sent.waitMs);
@@ -155,25 +155,30 @@ async function sendAll(
     run.signal.throwIfAborted();
     toSend = sent.left;
   }
-  return { acknowledged, held };
+  return { acknowledged, doubted };
 }
 
 /** Sends each event once. A batch of which most is postponed ends the round, because the destination is overloaded. */
-async function sendRound(deps: LookDeps, run: LookRun, events: readonly Sifted<StoredEvent>[]) {
+async function sendRound(deps: SpanDeps, run: SpanRun, events: readonly Sifted<StoredEvent>[]) {
   const { batchEvents } = run.destination;
   const left: Sifted<StoredEvent>[] = [];
-  const held: StoredEvent[] = [];
+  const doubted: StoredEvent[] = [];
   let refused = 0;
   for (let first = 0; first < events.length; first += batchEvents) {
     const batch = events.slice(first, first + batchEvents);
     const answer = await sendBatch(deps, run, batch);
     refused += answer.refused.length;
-    if (answer.isHeld) held.push(...answer.refused.flatMap(({ index }) => batch[index]?.event ?? []));
+    if (answer.isDoubted) doubted.push(...answer.refused.flatMap(({ index }) => batch[index]?.event ?? []));
     left.push(...answer.postponed.flatMap((index) => batch[index] ?? []));
     if (answer.waitMs !== null || answer.postponed.length * 2 > batch.length)
-      return { refused, held, left: [...left, ...events.slice(first + batchEvents)], waitMs: answer.waitMs };
+      return {
+        refused,
+        doubted,
+        left: [...left, ...events.slice(first + batchEvents)],
+        waitMs: answer.waitMs,
+      };
   }
-  return { refused, held, left, waitMs: null };
+  return { refused, doubted, left, waitMs: null };
 }
 
 function postponed(left: number, sent: number, waitMs: number | null): DeliveryError {
@@ -187,15 +192,15 @@ function postponed(left: number, sent: number, waitMs: number | null): DeliveryE
 }
 
 /**
- * Sends events of one hour and stores the answer, which it returns. Refused events are held instead of stored while the
- * destination has refused more than it has acknowledged.
+ * Sends events of one hour and stores the answer, which it returns. The refusals are doubted, and not stored, while
+ * the destination has refused more than it has acknowledged.
  * @throws {DeliveryError}
  */
 async function sendBatch(
-  { database, ocsf, onForwarded }: LookDeps,
-  { destination, zoneId, lease, tally, signal }: LookRun,
+  { database, ocsf, onForwarded }: SpanDeps,
+  { destination, zoneId, lease, tally, signal }: SpanRun,
   batch: readonly Sifted<StoredEvent>[],
-): Promise<BatchAnswer & { readonly isHeld: boolean }> {
+): Promise<BatchAnswer & { readonly isDoubted: boolean }> {
   const { name, format, sink } = destination;
   const answer = await sink.send(
     batch.map(({ event, isRevised }) => ({
@@ -208,22 +213,22 @@ async function sendBatch(
     { batchId: digest([name, zoneId, ...batch.map(({ receipt }) => receipt)]), signal },
   );
   const answered = toAnswered(batch, answer);
-  const isHeld =
+  const isDoubted =
     refusesMost(batch.length, answered.refused.length) &&
     (await isSuspect(database.db, name, tally, answered));
-  const refused = isHeld ? [] : answered.refused;
+  const refused = isDoubted ? [] : answered.refused;
   await inTransaction(database, async ({ tx }) => {
     await storeAnswer(tx, { destination: name, zoneId }, { ...answered, refused });
     await assertFence(tx, lease.name, lease.fence);
   });
   onForwarded(name, { events: answered.receipts.length, refused: refused.length });
-  if (isHeld) {
-    tally.held += answered.refused.length;
-    tally.heldBatches += 1;
+  if (isDoubted) {
+    tally.doubted += answered.refused.length;
+    tally.doubtedBatches += 1;
     tally.reason = answered.refused[0]?.reason ?? "";
-    if (tally.acknowledged === 0 && tally.heldBatches >= MOST_HELD_BATCHES) refuseWrongSetting(tally);
+    if (tally.acknowledged === 0 && tally.doubtedBatches >= MOST_DOUBTED_BATCHES) refuseWrongSetting(tally);
   }
-  return { ...answer, isHeld };
+  return { ...answer, isDoubted };
 }
 
 /**
@@ -266,9 +271,9 @@ function refusesMost(sent: number, refused: number): boolean {
 async function isSuspect(
   db: Queryable,
   destination: string,
-  { held }: RunTally,
+  { doubted }: RunTally,
   { receipts, refused }: Answered,
 ): Promise<boolean> {
   const recent = await readTally(db, destination);
-  return held + refused.length + recent.refused > recent.acknowledged + receipts.length;
+  return doubted + refused.length + recent.refused > recent.acknowledged + receipts.length;
 }

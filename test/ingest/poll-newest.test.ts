@@ -107,7 +107,7 @@ test("polls every ten seconds store every event that polls every half a minute d
   expect(hours[0]?.counted).toBe(hours[0]?.stored);
 });
 
-test("a cursor that was moved back is not moved on by a look, and the next poll is whole", async () => {
+test("a cursor that was moved back is not moved on by a short poll, and the next poll is whole", async () => {
   const { emulator, ingest } = await openQuiet();
   const first = emulator.now();
   emulator.advance(10_000);
@@ -150,7 +150,7 @@ test("an answer that shows none of the known events is judged by a whole poll", 
   expect(await readIds(ingest)).toEqual(await knownIds(emulator));
 });
 
-test("an event that a look shows with another value is noted as contested, like in a whole poll", async () => {
+test("an event that a short poll shows with another value is noted as contested, like in a whole poll", async () => {
   const emulator = await openEmulator({ clock: () => NOW, eventsPerSecond: 0.5, lateShare: 0 });
   let isChanged = false;
   const url = await openChangingPlatform(emulator, (body, path) =>

@@ -13,21 +13,21 @@ interface ChangedMinute {
 }
 
 /** The changed minutes up to `seq`, as spans of adjacent minutes, each within one hour. */
-interface PlannedLooks {
+interface PlannedSpans {
   readonly spans: readonly Span[];
-  /** Null: no minute can be looked at yet. */
+  /** Null: no minute can be read yet. */
   readonly seq: number | null;
 }
 
 /**
- * Returns what of the changed minutes, in their order, can be looked at: the ones before the first that runs or ended less
- * than `waitMs` ago. A busy minute changes with every poll, and each look reads all of its events. A minute of the future is
- * looked at now, and after each of its changes: an event with a false time must not hold back the others until then.
+ * Returns which of the changed minutes, in their order, can be read: those before the first minute that runs or ended less
+ * than `waitMs` ago. A busy minute changes with every poll, and its events are all read each time. A minute of the future is
+ * read now, and after each of its changes: an event with a false time must not delay the others until then.
  */
-export function planLooks(
+export function planSpans(
   changes: readonly ChangedMinute[],
   { nowMs, waitMs }: { readonly nowMs: number; readonly waitMs: number },
-): PlannedLooks {
+): PlannedSpans {
   const early = changes.findIndex(({ minute }) => minute <= nowMs && nowMs < minute + MINUTE_MS + waitMs);
   const due = early === -1 ? changes : changes.slice(0, early);
   const spans: { from: number; to: number }[] = [];
@@ -98,8 +98,8 @@ interface ArrivalCounts {
   readonly refused: number;
   /** The destination's own count; null if it cannot be asked. */
   readonly counted: number | null;
-  /** True if the whole hour was looked at since this number of stored events was counted. */
-  readonly isLookedAt: boolean;
+  /** True if the whole hour was read since this number of stored events was counted. */
+  readonly isRead: boolean;
   readonly wasSentAgain: boolean;
 }
 
@@ -108,17 +108,17 @@ interface ArrivalCounts {
  *
  * | acknowledged and refused | the destination counts | before | then |
  * |---|---|---|---|
- * | not all that is stored | - | no look at the whole hour | look |
- * | not all that is stored | - | looked at | differs |
+ * | not all that is stored | - | the whole hour was not read | read-again |
+ * | not all that is stored | - | read | differs |
  * | all | at least what it acknowledged, or cannot be asked | - | arrived |
  * | all | less | not sent again | send-again |
  * | all | less | sent again | differs |
  *
  * A destination may count more: an event that the platform withdrew, or that was erased here, stays there.
  */
-export function judgeArrival(counts: ArrivalCounts): Exclude<Arrival, "open"> | "look" | "send-again" {
-  const { stored, acknowledged, refused, counted, isLookedAt, wasSentAgain } = counts;
-  if (acknowledged + refused !== stored) return isLookedAt ? "differs" : "look";
+export function judgeArrival(counts: ArrivalCounts): Exclude<Arrival, "open"> | "read-again" | "send-again" {
+  const { stored, acknowledged, refused, counted, isRead, wasSentAgain } = counts;
+  if (acknowledged + refused !== stored) return isRead ? "differs" : "read-again";
   if (counted === null || counted >= acknowledged) return "arrived";
   return wasSentAgain ? "differs" : "send-again";
 }

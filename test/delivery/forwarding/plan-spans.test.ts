@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { planLooks } from "#stages/delivery/forwarding/plan-looks.ts";
+import { planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
 
 const HOUR = Date.UTC(2026, 10, 20, 12);
 const at = (minute: number) => HOUR + minute * MINUTE_MS;
 const plan = (minutes: readonly number[], nowMs: number) =>
-  planLooks(
+  planSpans(
     minutes.map((minute, index) => ({ minute: at(minute), seq: index + 1 })),
     { nowMs, waitMs: 5_000 },
   );

@@ -34,12 +34,12 @@ export interface NewestMinutes {
   readonly rows: KnownRows;
 }
 
-interface LookDeps extends CopySearchDeps {
-  /** Called with the new events of a look. */
+interface ShortPollDeps extends CopySearchDeps {
+  /** Called with the new events of a short poll. */
   readonly onNews: (events: readonly WafEvent[]) => Promise<void>;
 }
 
-interface Look {
+interface ShortPoll {
   readonly zoneId: number;
   readonly lease: { readonly name: string; readonly ttlMs: number };
   readonly minutes: Map<number, NewestMinutes>;
@@ -51,15 +51,15 @@ interface Look {
  * contradict another process. Returns null, and has changed nothing, if a whole poll is due or the answer needs one. Late
  * events, other hours and doubts are left to whole polls.
  */
-export async function lookAtNewest(
-  deps: LookDeps,
-  { zoneId, lease, minutes }: Look,
+export async function pollNewest(
+  deps: ShortPollDeps,
+  { zoneId, lease, minutes }: ShortPoll,
   signal: AbortSignal,
 ): Promise<{ readonly why: string | undefined } | null> {
   const { database, clock } = deps;
   const now = clock();
   const known = minutes.get(zoneId);
-  if (known === undefined || !isLookDue(known, now)) return null;
+  if (known === undefined || !isShortPollDue(known, now)) return null;
   const { hour, through, knownSince, rows: before } = known;
   const from = Math.min(through - SHORT_OVERLAP_MS, knownSince ?? through);
   const answer = await readRows(deps, { zoneId, from, to: now }, signal);
@@ -98,7 +98,7 @@ export async function lookAtNewest(
   return { why: undefined };
 }
 
-function isLookDue({ polledAt, through, hour, freshMs }: NewestMinutes, now: number): boolean {
+function isShortPollDue({ polledAt, through, hour, freshMs }: NewestMinutes, now: number): boolean {
   const isWholeDue = now - polledAt >= WHOLE_POLL_MS - SLACK_MS;
   return !isWholeDue && hour === startOfHour(now) && now - through >= freshMs;
 }
