@@ -68,6 +68,49 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await row.getByText("1 refused event").waitFor({ state: "detached" });
   });
 
+  test("an entry in quarantine has its reason and text, and is stored or kept when it is tried again", async () => {
+    const { browser, origin, running } = world();
+    const { pool } = running.database;
+    // Older than what the platform shows, so that no hour of the other tests waits for it.
+    const at = Date.now() - 100 * 3_600_000;
+    const readable = `{"logId":"quarantined-1","timestamp":${at},"log":"{}","labels":{"ruleId":"942100"}}`;
+    const hostile = '{"logId":{"<b>\\u202e":1},"log":"from 203.0.113.7"}';
+    const { rows } = await pool.query<{ id: string }>(
+      `insert into quarantined_entries (zone_id, route, reason, raw)
+       select 102, 'list', 'unreadable: <i>' || place, convert_to(raw, 'utf8')
+       from unnest($1::text[]) with ordinality as given(raw, place) order by place returning id`,
+      [[readable, hostile]],
+    );
+    const [stored, kept] = rows.map(({ id }) => id);
+    const page = await open();
+    await page.goto("/coverage?zone=102&span=6h");
+    await settle(page);
+    const entry = page.locator(`[data-quarantined="${kept}"]`);
+    await entry.getByText("unreadable: <i>2").waitFor();
+    await entry.getByText("Text", { exact: true }).click();
+    await entry.getByText("from 203.0.113.7").waitFor();
+
+    await entry.getByRole("button", { name: `Try again: entry ${kept}` }).click();
+    await page.getByText("0 entries stored, 1 kept.").waitFor();
+    await page.getByRole("button", { name: "Try all again" }).click();
+    await page.getByText("1 entry stored, 1 kept.").waitFor();
+    await page.locator(`[data-quarantined="${stored}"]`).waitFor({ state: "detached" });
+    expect(await entry.count()).toBe(1);
+    const found = await pool.query("delete from waf_events where log_id = 'quarantined-1' returning zone_id");
+    expect(found.rows).toEqual([{ zone_id: 102 }]);
+
+    const signedIn = await signInAs(browser, origin, running.database, "reader");
+    const readers = await open({ signedIn });
+    await readers.goto("/coverage?zone=102&span=6h");
+    await readers.locator(`[data-quarantined="${kept}"]`).waitFor();
+    expect(await readers.getByRole("button", { name: /^Try (?:all )?again/ }).count()).toBe(0);
+    await pool.query("delete from quarantined_entries where id = $1", [kept]);
+    // Nothing is shown without an entry.
+    await readers.reload();
+    await settle(readers);
+    expect(await readers.getByText("Quarantine", { exact: true }).count()).toBe(0);
+  });
+
   test("on a phone the evidence of a clicked hour is scrolled to", async () => {
     const page = await open({ width: 390 });
     await page.goto("/coverage?span=72h");

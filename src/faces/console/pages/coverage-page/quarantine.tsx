@@ -79,14 +79,16 @@ function Whole({ id }: { readonly id: number }) {
   return (
     <details className="lw-across" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary className="lw-note">Text</summary>
-      <QueryView query={entry} rows={2} asking="the entry">
-        {({ text, isCut }) => (
-          <>
-            <Payload text={text ?? ""} none="Your key may not read records." />
-            {isCut ? <div className="lw-note">The text goes on: longwatch quarantine show {id}</div> : null}
-          </>
-        )}
-      </QueryView>
+      {isOpen ? (
+        <QueryView query={entry} rows={2} asking="the entry">
+          {({ text, isCut }) => (
+            <>
+              <Payload text={text ?? ""} none="Your key may not read records." />
+              {isCut ? <div className="lw-note">The text goes on: longwatch quarantine show {id}</div> : null}
+            </>
+          )}
+        </QueryView>
+      ) : null}
     </details>
   );
 }
