@@ -1,24 +1,11 @@
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { type AnyJob, coalesceCalls } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
-import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import type { PartitionKeeper } from "#db/postgres/partitions.ts";
-import type { Clock } from "#lib/clock.ts";
 import type { DiskSpace } from "#lib/disk.ts";
-import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { ActionStates } from "#model/action-class.ts";
-import type { SourceMode } from "#model/kinds.ts";
-import type { KnownSource } from "#model/known-source.ts";
 import { type Schedule, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { createNewestRecords } from "#stages/archive/records/find-records.ts";
 import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import type { VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
-import type { IngestObserver } from "#stages/ingest/read-page.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
@@ -26,26 +13,25 @@ import { createReportServiceJob } from "./alerting/report-service.ts";
 import { createSendDigestJob, type SendDigestDeps } from "./alerting/send-digest.ts";
 import { createArchiveDaysJob } from "./archive/archive-days.ts";
 import type { ArchiveStore } from "./archive/archive-store.ts";
+import type { JobContext } from "./context.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
-import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createForwardEventsJob, type ForwardEventsDeps } from "./delivery/forwarding/forward-events.ts";
-import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import type { Fallback } from "./delivery/send-delivery.ts";
 import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createJudgeLateJob } from "./detection/judge-late.ts";
 import { createJudgeVerdictsJob } from "./detection/judge-verdicts.ts";
 import { createLearnUsualJob } from "./detection/learn-usual.ts";
-import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
+import { createAfterRollUp, createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
 import { createJudgeHeldJob } from "./ingest/judge-held.ts";
 import { createPollEventsJob } from "./ingest/poll-events.ts";
 import { createWalkDaysJob } from "./ingest/walk-days.ts";
-import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
-import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
+import { createEraseLeftoversJob, createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
 import { createRunJobs, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
@@ -78,9 +64,26 @@ export interface JobSettings {
   readonly fallback: Fallback | null;
 }
 
-export interface JobsDeps {
-  readonly database: Database;
-  readonly partitions: PartitionKeeper;
+export interface JobsDeps
+  extends Pick<
+    JobContext,
+    | "database"
+    | "partitions"
+    | "erasures"
+    | "openKey"
+    | "clock"
+    | "log"
+    | "observer"
+    | "notifiers"
+    | "routing"
+    | "sensitivity"
+    | "lowestFloor"
+    | "settingsOf"
+    | "sourceMode"
+    | "knownSources"
+    | "actions"
+    | "zoneIds"
+  > {
   readonly edge: EdgeClient;
   /** The same client for calls that let calls for the newest minutes go first. */
   readonly patientEdge: EdgeClient;
@@ -88,25 +91,6 @@ export interface JobsDeps {
   readonly archive?: ArchiveStore | null;
   /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */
   readonly executeRun?: ExecuteRun | null;
-  /** Keeps erased data from being stored again. */
-  readonly erasures: ErasureGuard;
-  /** @throws {PseudonymKeyError} if this process lacks the key in use. */
-  readonly openKey: () => Promise<PseudonymKey>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: IngestObserver;
-  readonly notifiers: ReadonlyMap<string, Notifier>;
-  /** Returns the current configuration of routes and sensitivity, which may change while the service runs. */
-  readonly routing: () => Routing;
-  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
-  readonly lowestFloor: () => number;
-  /** Names the settings of the detectors, together with the fingerprint of a zone's known sources. */
-  readonly settingsOf: (known: string) => string;
-  readonly sourceMode: () => SourceMode;
-  readonly knownSources: () => readonly KnownSource[];
-  /** Reads from actions whether requests were stopped, by the words of the configuration at the start. */
-  readonly actions: ActionStates;
-  readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out: no crawler is verified. */

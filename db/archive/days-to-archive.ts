@@ -6,9 +6,9 @@ import { partitionDays } from "../postgres/partitions.ts";
 import { names } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
-import { erasures } from "../schema/erasures.ts";
 import { wafEvents } from "../schema/events.ts";
 import { dirtyBuckets, quarantinedEntries } from "../schema/ingest.ts";
+import { erasures } from "../schema/privacy.ts";
 import { ruleBuckets } from "../schema/rules.ts";
 import type { ZoneDay } from "./day-source.ts";
 

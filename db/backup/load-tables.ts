@@ -9,8 +9,8 @@ import { applyMigrations } from "../migrate.ts";
 import { addPartitions } from "../postgres/partitions.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { ADVISORY_LOCKS, runTransaction } from "../postgres/transaction.ts";
-import { erasures } from "../schema/erasures.ts";
 import { apiKeys, auditEntries } from "../schema/people.ts";
+import { erasures } from "../schema/privacy.ts";
 import { leases } from "../schema/service.ts";
 import { type StoredSequence, type StoredTable, setUnlimited } from "./tables.ts";
 

@@ -5,7 +5,7 @@ import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isDead, ORPHANED } from "../service/last-errors.ts";
+import { isDead, ORPHANED } from "./drop-notifications.ts";
 
 const n = alias(notifications, "n");
 const a = alias(alerts, "a");

@@ -6,7 +6,7 @@ import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
+import { isDead, WAIT_PREFIX } from "./drop-notifications.ts";
 import { type Claimed, later } from "./notifications.ts";
 
 const n = alias(notifications, "n");

@@ -3,8 +3,16 @@ import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isPaused, type NotificationRow } from "../service/last-errors.ts";
-import { dropNeedless, earlierOpen, isIdle, isQuiet, OPEN, saysAllOf } from "./drop-notifications.ts";
+import {
+  dropNeedless,
+  earlierOpen,
+  isIdle,
+  isPaused,
+  isQuiet,
+  type NotificationRow,
+  OPEN,
+  saysAllOf,
+} from "./drop-notifications.ts";
 
 const n = alias(notifications, "n");
 const earlier = alias(notifications, "earlier");

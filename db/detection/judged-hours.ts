@@ -1,10 +1,14 @@
+/** Which hours have been judged, and since when a zone is learnt. */
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { CopiedHour } from "#model/covered-hour.ts";
+import { isLearning, learningUntil, startOfHistory } from "#model/rules.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { judgedHours } from "../schema/sources.ts";
+import { readFirstEventMinutes } from "./source-events.ts";
 
 const j = alias(judgedHours, "j");
 const w = alias(coverageWindows, "w");
@@ -113,7 +117,7 @@ export async function lockUnjudged(
   return rows.length > 0;
 }
 
-export interface UnjudgedZone {
+interface UnjudgedZone {
   readonly zoneId: number;
   readonly hours: number;
   /** Start of the oldest of these hours, epoch ms. */
@@ -157,4 +161,15 @@ export async function wasWatchedBefore(db: Queryable, zoneId: number, hour: numb
     select from ${judgedHours} ${j} where ${j.zoneId} = ${zoneId} and ${j.isLive}
       and ${j.startsAt} < to_timestamp(${hour}::float8 * 3600) limit 1`);
   return rows.length > 0;
+}
+
+/** Returns when the first day ends (epoch ms) of the zones that are in it. */
+export async function readLearning(
+  db: Queryable,
+  zoneIds: readonly number[],
+  nowMs: number,
+): Promise<ReadonlyMap<number, number>> {
+  const found = await readFirstEventMinutes(db, zoneIds, startOfHistory(nowMs));
+  const learning = [...found].filter(([, minute]) => isLearning(minute, nowMs / MINUTE_MS));
+  return new Map(learning.map(([zoneId, minute]) => [zoneId, (learningUntil(minute) ?? 0) * MINUTE_MS]));
 }

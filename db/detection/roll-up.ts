@@ -1,12 +1,12 @@
 import { desc, eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { markChanged } from "../delivery/forwarding/forward-cursors.ts";
 import { names, overwriting } from "../postgres/terms.ts";
 import { wafEvents } from "../schema/events.ts";
 import { dirtyBuckets } from "../schema/ingest.ts";
 import { ruleBuckets, rulePeaks } from "../schema/rules.ts";
 import { sourceHours } from "../schema/sources.ts";
-import { markChanged } from "./changed-minutes.ts";
 
 const b = alias(ruleBuckets, "b");
 const d = alias(dirtyBuckets, "d");

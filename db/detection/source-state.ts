@@ -4,10 +4,9 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
-import { erasures } from "../schema/erasures.ts";
-import { knownSources } from "../schema/known-sources.ts";
+import { erasures } from "../schema/privacy.ts";
 import { ruleBuckets } from "../schema/rules.ts";
-import { sourceHours } from "../schema/sources.ts";
+import { knownSources, sourceHours } from "../schema/sources.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { HourCoverage } from "./spikes.ts";
 

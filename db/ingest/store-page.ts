@@ -18,8 +18,14 @@ import {
 } from "./guard-page.ts";
 import { blankStaged, takeStaged } from "./hold-page.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
-import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
-import { setAsideArchived, setAsideEvent, setAsideRecords, WAITS_FOR_KEY } from "./set-aside-archived.ts";
+import {
+  insertRawBlocks,
+  type NewRawBlock,
+  setAsideArchived,
+  setAsideEvent,
+  setAsideRecords,
+  WAITS_FOR_KEY,
+} from "./raw-blocks.ts";
 import {
   copyEvents,
   type EventsToStore,

@@ -1,8 +1,9 @@
-import { and, desc, eq, inArray, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+/** Sessions of people and the views that they saved. */
+import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
-import { apiKeys, sessions, signInTokens } from "../schema/people.ts";
+import { apiKeys, savedViews, sessions, signInTokens } from "../schema/people.ts";
 import { type FoundApiKey, isLive as isKeyLive, touchApiKey } from "./api-keys.ts";
 
 const t = alias(signInTokens, "t");
@@ -107,7 +108,7 @@ export async function touchKeyOf(db: Queryable, sessionId: string): Promise<void
   if (session !== undefined) await touchApiKey(db, session.keyId);
 }
 
-export interface ListedSession {
+interface ListedSession {
   readonly id: string;
   readonly keyId: string;
   readonly keyName: string;
@@ -207,4 +208,56 @@ export async function forgetSessions(db: Queryable, keptMs: number): Promise<voi
   const before = sql`now() - make_interval(secs => ${keptMs / 1_000}::double precision)`;
   await db.delete(sessions).where(lt(sessions.lastUsedAt, before));
   await db.delete(signInTokens).where(lt(signInTokens.expiresAt, before));
+}
+
+export type SavedViewRow = typeof savedViews.$inferSelect;
+type WantedView = Pick<SavedViewRow, "name" | "page" | "state" | "isShared">;
+
+/** Returns the key's own views and the shared ones with ids after `afterId`, oldest first. */
+export function listSavedViews(
+  db: Queryable,
+  { keyId, afterId, limit }: { keyId: string; afterId: number; limit: number },
+): Promise<SavedViewRow[]> {
+  return db
+    .select()
+    .from(savedViews)
+    .where(and(gt(savedViews.id, afterId), or(eq(savedViews.keyId, keyId), eq(savedViews.isShared, true))))
+    .orderBy(asc(savedViews.id))
+    .limit(limit);
+}
+
+/** Inserts a view. Returns null if the key has `most` views already. */
+export async function insertSavedView(
+  tx: Queryable,
+  view: WantedView & Pick<SavedViewRow, "keyId" | "createdBy">,
+  most: number,
+): Promise<SavedViewRow | null> {
+  if ((await tx.$count(savedViews, eq(savedViews.keyId, view.keyId))) >= most) return null;
+  const [row] = await tx.insert(savedViews).values(view).returning();
+  return row ?? null;
+}
+
+/** Changes a view of this key. Returns null if the key has none with this id. */
+export async function updateSavedView(
+  db: Queryable,
+  { id, keyId, ...view }: WantedView & Pick<SavedViewRow, "id" | "keyId">,
+): Promise<SavedViewRow | null> {
+  const [row] = await db
+    .update(savedViews)
+    .set({ ...view, changedAt: sql`now()` })
+    .where(and(eq(savedViews.id, id), eq(savedViews.keyId, keyId)))
+    .returning();
+  return row ?? null;
+}
+
+/** Deletes a view of this key, or of any key if `keyId` is null. */
+export async function deleteSavedView(
+  db: Queryable,
+  { id, keyId }: { id: number; keyId: string | null },
+): Promise<boolean> {
+  const deleted = await db
+    .delete(savedViews)
+    .where(and(eq(savedViews.id, id), keyId === null ? undefined : eq(savedViews.keyId, keyId)))
+    .returning({ id: savedViews.id });
+  return deleted.length === 1;
 }

@@ -8,8 +8,7 @@ import { forgetValues } from "../ingest/event-revisions.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { wafEvents } from "../schema/events.ts";
 import { sourceHours } from "../schema/sources.ts";
-import { eraseRecords, type RecordEraser } from "./erase-records.ts";
-import { addOtherTimes } from "./other-times.ts";
+import { addOtherTimes, eraseRecords, type RecordEraser } from "./erase-records.ts";
 
 const e = alias(wafEvents, "e");
 

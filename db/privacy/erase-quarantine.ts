@@ -1,14 +1,16 @@
+/** Erases addresses from the quarantine and from what is usual. */
 import { and, eq, gt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { quarantinedEntries } from "../schema/ingest.ts";
+import { sourceUsual } from "../schema/sources.ts";
 
 const o = alias(quarantinedEntries, "o");
 
 const ROWS_PER_TRANSACTION = 200;
 
-export interface QuarantineRewrite {
+interface QuarantineRewrite {
   /** Both return their argument if nothing has to change. A reason may quote names of the entry's members. */
   readonly raw: (raw: Buffer) => Buffer;
   readonly reason: (reason: string) => string;
@@ -69,4 +71,23 @@ export async function replaceEntry(
       where ${o.zoneId} = ${quarantinedEntries.zoneId} and ${o.id} <> ${id} and ${o.rawHash} = sha256(${raw}::bytea))`,
   );
   await tx.update(quarantinedEntries).set({ raw, reason }).where(eq(quarantinedEntries.id, id));
+}
+
+/**
+ * Deletes what is usual for the addresses of a person, in one zone or in all. IPv6 addresses are kept as networks, in
+ * which a person cannot be told apart, so all networks are deleted; they are learnt again within two days.
+ */
+export async function eraseSourceUsual(
+  db: Queryable,
+  zoneId: number | null,
+  covers: (address: string) => boolean,
+): Promise<void> {
+  const isZone = zoneId === null ? undefined : eq(sourceUsual.zoneId, zoneId);
+  const { address: source } = sourceUsual;
+  const rows = await db.selectDistinct({ address: source }).from(sourceUsual).where(isZone);
+  const erased = rows
+    .map(({ address }) => address)
+    .filter((address) => address.endsWith("/64") || covers(address));
+  if (erased.length === 0) return;
+  await db.delete(sourceUsual).where(and(isZone, sql`${source} = any(${sql.param(erased)}::text[])`));
 }

@@ -1,9 +1,13 @@
-import { and, eq, gte, lte } from "drizzle-orm";
+/** Erases the records of events, and keeps the times that they showed. */
+import { and, between, eq, gte, lte } from "drizzle-orm";
 import { toDay } from "#model/horizon.ts";
 import { cutRawBlock } from "#model/raw-block.ts";
 import { type EventKey, findPositions } from "#model/waf-event.ts";
+import { readOtherTimes } from "../archive/read-files.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { rawBlocks } from "../schema/archive.ts";
+import { eventAliases } from "../schema/events.ts";
 
 /** Empties records in a block. */
 export interface RecordEraser {
@@ -88,4 +92,32 @@ function groupByDay(events: readonly EventKey[]): Map<string, EventKey[]> {
     else known.push(event);
   }
   return days;
+}
+
+/** Returns the keys under which records of these events may be kept: the events' own keys and those of their aliases. */
+export async function addOtherTimes(
+  tx: Queryable,
+  zoneId: number,
+  events: readonly EventKey[],
+): Promise<EventKey[]> {
+  if (events.length === 0) return [];
+  const others = await readOtherTimes(tx, zoneId, events);
+  const aliases = others.flatMap(({ index, occurredAt }) => {
+    const event = events[index];
+    return event === undefined ? [] : [{ logId: event.logId, occurredAt }];
+  });
+  return [...events, ...aliases];
+}
+
+/** Returns the stored keys of the events that have an alias in a time span (epoch ms, both ends included). */
+export function readKeptTimes(
+  tx: Queryable,
+  zoneId: number,
+  { firstAt, lastAt }: { firstAt: number; lastAt: number },
+): Promise<EventKey[]> {
+  const { keptAt, otherAt, logId } = eventAliases;
+  return tx
+    .select({ occurredAt: epochMs(keptAt), logId })
+    .from(eventAliases)
+    .where(and(eq(eventAliases.zoneId, zoneId), between(otherAt, new Date(firstAt), new Date(lastAt))));
 }

@@ -4,8 +4,8 @@ import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
-import { type ErasedCounts, erasures } from "../schema/erasures.ts";
 import { auditEntries } from "../schema/people.ts";
+import { type ErasedCounts, erasures } from "../schema/privacy.ts";
 
 const x = alias(erasures, "x");
 const t = alias(auditEntries, "t");

@@ -10,7 +10,7 @@ import { archiveFiles, rawBlocks } from "../schema/archive.ts";
 import { eventAliases, eventRevisions, wafEvents } from "../schema/events.ts";
 import { forwardHours, forwardReceipts, forwardRefusals } from "../schema/forwarding.ts";
 import { ingestCursors, pages, quarantinedEntries } from "../schema/ingest.ts";
-import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
+import { pseudonymisedDays } from "../schema/privacy.ts";
 import { ruleBuckets, ruleMetrics, rulePeaks } from "../schema/rules.ts";
 import { judgedHours, sourceHours, sourceUsual, zoneUsual } from "../schema/sources.ts";
 import { spikes } from "../schema/spikes.ts";

@@ -6,9 +6,9 @@ import { epochMs, names } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { advice, alerts, alertTransitions, exclusions, silences } from "../schema/alerts.ts";
 import { eventRevisions as revisions } from "../schema/events.ts";
-import { knownSources } from "../schema/known-sources.ts";
 import { channelStates, notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/people.ts";
+import { knownSources } from "../schema/sources.ts";
 import { spikes, verdicts } from "../schema/spikes.ts";
 
 const ROWS_PER_TRANSACTION = 200;

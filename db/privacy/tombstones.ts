@@ -4,8 +4,8 @@ import type pg from "pg";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { ADVISORY_LOCKS, inOneTrip } from "../postgres/transaction.ts";
-import { erasures } from "../schema/erasures.ts";
 import { eventAliases } from "../schema/events.ts";
+import { erasures } from "../schema/privacy.ts";
 
 const x = alias(erasures, "x");
 const ea = alias(eventAliases, "ea");

@@ -1,6 +1,7 @@
-/** What is usual for the sources of events, and which minutes have been judged. */
+/** What is usual and known of the sources of events. */
 import { sql } from "drizzle-orm";
 import {
+  bigint,
   boolean,
   check,
   date,
@@ -11,7 +12,7 @@ import {
   text,
   timestamp,
 } from "drizzle-orm/pg-core";
-import { USUAL_DIMENSIONS } from "#model/kinds.ts";
+import { KNOWN_KINDS, USUAL_DIMENSIONS } from "#model/kinds.ts";
 import { bytewiseText, isOneOf } from "../postgres/terms.ts";
 
 /**
@@ -104,4 +105,26 @@ export const judgedHours = pgTable(
     check("judged_hours_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
     check("judged_hours_judged", sql`(${t.judgedAt} is null) = (${t.judgedWith} is null)`),
   ],
+);
+
+/**
+ * Sources that a person has named as expected, beside those of the configuration file. Written by `longwatch known` and
+ * the API; read by detect-sources, which leaves their events out of the source series. Patterns may be addresses: an
+ * erasure covers them.
+ */
+export const knownSources = pgTable(
+  "known_sources",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** Null: no end. */
+    expiresAt: timestamp({ withTimezone: true }),
+    /** Null: every zone. */
+    zoneId: integer(),
+    kind: text({ enum: KNOWN_KINDS }).notNull(),
+    pattern: text().notNull(),
+    reason: text().notNull(),
+    createdBy: text().notNull(),
+  },
+  (t) => [check("known_sources_kind", isOneOf(t.kind, KNOWN_KINDS))],
 );

@@ -12,8 +12,6 @@ import {
 import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
@@ -27,7 +25,6 @@ import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { type Assess, type Context, createAssessor } from "#stages/alerting/assess.ts";
 import { type Decision, decide } from "#stages/alerting/decide.ts";
 import { headlineOf } from "#stages/alerting/message/headline.ts";
-import { toSituation } from "#stages/alerting/mute.ts";
 import {
   alertOf,
   endTogether,
@@ -35,15 +32,15 @@ import {
   findTakeOvers,
   findWaitingSums,
 } from "#stages/alerting/one-cause.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { withSameMisfires } from "#stages/alerting/same-misfire.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
-import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
+import { gradeByVerdict, toSituation } from "#stages/alerting/verdict-effects.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
+import type { JobContext } from "../context.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
-import { readActiveSilences } from "./read-active-silences.ts";
+import { readActiveSilences } from "./report-silences.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
@@ -55,20 +52,12 @@ const MOST_JUDGED = 500;
 /** Alerts that notify nobody are written so many in one transaction. */
 const UNSENT_AT_ONCE = 500;
 
-export interface RaiseAlertsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Called in every run, because a running service may get another configuration. */
-  readonly routing: () => Routing;
+export interface RaiseAlertsDeps
+  extends Pick<JobContext, "database" | "clock" | "log" | "routing" | "zoneIds" | "afterAlerts"> {
   /**
    * The channels' capabilities decide what a later message does on a channel. If left out, every channel posts anew.
    */
   readonly notifiers?: ReadonlyMap<string, Pick<Notifier, "capabilities">>;
-  /** The configured zones: hours of other zones raise no alert. */
-  readonly zoneIds: readonly number[];
-  /** Called when outbox rows were written. */
-  readonly afterAlerts: () => Promise<void>;
   /** Called while a message waits for a verdict that is due. If left out, no message waits. */
   readonly whileAwaited?: () => void;
   /** If left out, the built-in words say what became of requests. */

@@ -12,25 +12,23 @@ import {
 } from "#db/alerting/alerts.ts";
 import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { readLearning } from "#db/detection/learning.ts";
+import { readLearning } from "#db/detection/judged-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { sayMarksBefore } from "#model/words.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { findWas, notifiedChannels } from "#stages/alerting/alert-history.ts";
-import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { type AlertRecord, parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
 import { type Decision, decide } from "#stages/alerting/decide.ts";
-import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
-import { describeDisagreement } from "#stages/alerting/message/describe-disagreement.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
-import { toSituation } from "#stages/alerting/mute.ts";
+import { describeDisagreement } from "#stages/alerting/message/headline.ts";
+import { addLinks } from "#stages/alerting/message/links.ts";
 import { alertOf } from "#stages/alerting/one-cause.ts";
-import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
-import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
+import { gradeByVerdict, toSituation } from "#stages/alerting/verdict-effects.ts";
+import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/judge-verdict.ts";
 import { persistTransition, toStored } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */

@@ -1,24 +1,27 @@
+/** Reports channels and destinations that fail. */
+
 import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
-import { type FailingChannel, readFailingChannels } from "#db/delivery/channel-health.ts";
-import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import type { Log } from "#lib/log.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { channelFingerprint, describeTrouble } from "#stages/alerting/message/channel-alert.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
+import {
+  type FailingChannel,
+  readChannelStatuses,
+  readFailingChannels,
+} from "#db/delivery/channel-states.ts";
+import { readArrivalTrouble, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { channelFingerprint, describeTrouble } from "#stages/alerting/message/self-message.ts";
+import { assessForwarding, forwardFingerprint } from "#stages/alerting/self/service-alert.ts";
 import { avoidFailing, routeSelf } from "#stages/alerting/self-alert.ts";
-import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
-import { readActiveSilences } from "./read-active-silences.ts";
+import type { JobContext } from "../context.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "./persist-transition.ts";
+import { readActiveSilences } from "./report-silences.ts";
 
 /** A receiver that restarts needs no alert. A receiver that fails for longer has kept notifications from on-call. */
 const GRACE_MS = 15 * 60_000;
 
-export interface ReportChannelsDeps {
-  readonly database: Database;
+interface ReportChannelsDeps extends Pick<JobContext, "database" | "log" | "routing"> {
   /** The configured channels by name. */
   readonly notifiers: ReadonlyMap<string, unknown>;
-  readonly log: Log;
-  readonly routing: () => Routing;
 }
 
 /**
@@ -87,4 +90,39 @@ async function readTrouble(
   const names = new Set(disabled.map(({ channel }) => channel));
   const former = statuses.map(({ channel }) => channel).filter((channel) => !channels.includes(channel));
   return { nowMs, failing: [...failing.filter(({ channel }) => !names.has(channel)), ...disabled], former };
+}
+
+/**
+ * Raises, updates and resolves one alert per destination of forwarded events: it accepts none, hours differ, or events were
+ * refused. A destination that is not configured any more resolves. Returns the number of transitions written.
+ */
+export async function reportDestinations(
+  alerting: SelfAlertDeps,
+  configured: readonly string[],
+  nowMs: number,
+): Promise<number> {
+  const { db } = alerting.database;
+  const known = await readDestinations(db);
+  const rows = await readNewestAlerts(db, [...known.keys()].map(forwardFingerprint));
+  let written = 0;
+  for (const [destination, health] of known) {
+    const fingerprint = forwardFingerprint(destination);
+    const row = rows.get(fingerprint) ?? null;
+    const trouble = configured.includes(destination)
+      ? { ...health, ...(await readArrivalTrouble(db, destination)) }
+      : null;
+    const alert = row === null ? null : toAlertRecord(row);
+    const news = assessForwarding(nowMs, alert, { destination, trouble });
+    const given = {
+      about: "forwarding",
+      fingerprint,
+      row,
+      news,
+      nowMs,
+      zoneId: null,
+      facts: { destination },
+    };
+    written += Number(await raiseSelfAlert(alerting, given));
+  }
+  return written;
 }

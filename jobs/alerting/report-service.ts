@@ -2,19 +2,12 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
 import { readDamagedFiles } from "#db/archive/bring-file.ts";
-import type { Database } from "#db/client.ts";
 import { readZoneHealth, watchZones } from "#db/coverage/platform-health.ts";
 import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
+import { readKeyProblem } from "#db/privacy/pseudonymise.ts";
 import { type DailyGrowth, readDailyGrowth } from "#db/service/service-status.ts";
-import type { Clock } from "#lib/clock.ts";
 import type { DiskSpace } from "#lib/disk.ts";
-import type { Log } from "#lib/log.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
-import { archiveFingerprint, assessArchive } from "#stages/alerting/self/archive-alert.ts";
-import { assessDisk, diskFingerprint } from "#stages/alerting/self/disk-alert.ts";
-import { assessKey, keyFingerprint } from "#stages/alerting/self/key-alert.ts";
 import {
   assessCredentials,
   assessQuiet,
@@ -22,12 +15,20 @@ import {
   quietFingerprint,
   quietLimit,
 } from "#stages/alerting/self/service-alert.ts";
+import {
+  archiveFingerprint,
+  assessArchive,
+  assessDisk,
+  assessKey,
+  diskFingerprint,
+  keyFingerprint,
+} from "#stages/alerting/self/store-alerts.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
-import { endUnwatched } from "./end-unwatched.ts";
-import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
-import { readActiveSilences } from "./read-active-silences.ts";
-import { reportDestinations } from "./report-destinations.ts";
-import { reportSilences } from "./report-silences.ts";
+import type { JobContext } from "../context.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "./persist-transition.ts";
+import { reportDestinations } from "./report-channels.ts";
+import { readActiveSilences, reportSilences } from "./report-silences.ts";
+import { endUnwatched } from "./resolve-alert.ts";
 
 /** The sizes of tables change slowly, and reading them needs disk access. */
 const GROWTH_EVERY_MS = 15 * 60_000;
@@ -40,22 +41,17 @@ const BREAK_MS = 5 * 60_000;
 /** A process that lacks the pseudonym key reports it every minute. */
 export const KEY_REPORT_MS = 3 * 60_000;
 
-export interface ReportServiceDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly zoneIds: readonly number[];
-  /** Called in every run, because a running service may get another configuration. */
-  readonly routing: () => Routing;
-  readonly pollEveryMs: number;
+export interface ReportServiceDeps
+  extends Pick<
+    JobContext,
+    "database" | "clock" | "log" | "zoneIds" | "routing" | "pollEveryMs" | "afterAlerts"
+  > {
   /** The names of the destinations to which events are forwarded. */
   readonly destinations?: readonly string[];
   /**
    * Returns the disk space of the embedded Postgres. Null or left out for another server, whose disk cannot be read.
    */
   readonly readDisk?: (() => DiskSpace | null) | null;
-  /** Called when outbox rows were written. */
-  readonly afterAlerts: () => Promise<void>;
 }
 
 /**

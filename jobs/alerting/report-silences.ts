@@ -1,10 +1,11 @@
+/** Reports what silences hide and when they end. */
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
 import { readSilences } from "#db/alerting/silences.ts";
-import type { Database } from "#db/client.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import type { Log } from "#lib/log.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
   assessHidden,
   assessSilenceEnd,
@@ -12,9 +13,14 @@ import {
   type MutedFiring,
   silenceEndFingerprint,
 } from "#stages/alerting/self/silence-alert.ts";
-import { type SignedSilence, type SilencedAlert, toSilences, wouldMute } from "#stages/alerting/silence.ts";
-import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
-import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
+import {
+  type SignedSilence,
+  type SilencedAlert,
+  toSilencedAlert,
+  toSilences,
+  wouldMute,
+} from "#stages/alerting/silence.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "./persist-transition.ts";
 
 /** The most firing alerts that are compared with silences, the worst first. */
 const MOST_ALERTS = 5_000;
@@ -68,4 +74,20 @@ async function readFiring({ db }: Database): Promise<(MutedFiring & { alert: Sil
 function zoneOf({ matchers: { zone = [] } }: SignedSilence): number | null {
   const [only = null, ...others] = zone;
   return others.length === 0 ? only : null;
+}
+
+/**
+ * Returns the silences in force. A silence that cannot be read is ignored: an unwanted notification is better than a
+ * missing one.
+ */
+export async function readActiveSilences(
+  db: Queryable,
+  log: Pick<Log, "warn">,
+  nowMs: number,
+): Promise<readonly SignedSilence[]> {
+  const rows = await readSilences(db, { fromMs: nowMs, toMs: nowMs });
+  const silences = toSilences(rows);
+  const readable = new Set(silences.map(({ id }) => id));
+  for (const { id } of rows) if (!readable.has(id)) log.warn({ silenceId: id }, "unreadable silence ignored");
+  return silences;
 }

@@ -2,13 +2,12 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { lockDigests } from "#db/alerting/alert-week.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { Clock } from "#lib/clock.ts";
 import { firstRun } from "#lib/cron.ts";
 import type { WeekFigures } from "#model/weekly-digest.ts";
 import { NOBODY, nextAlert, toAlertRecord, toResolved } from "#stages/alerting/alert-record.ts";
-import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { addLinks } from "#stages/alerting/message/links.ts";
 import {
   buildWeeklyMessage,
   lastWeek,
@@ -16,19 +15,15 @@ import {
   weeklyFingerprint,
 } from "#stages/alerting/message/weekly-message.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
+import type { JobContext } from "../context.ts";
 import { persistTransition } from "./persist-transition.ts";
 
-export interface SendDigestDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly routing: () => Routing;
+export interface SendDigestDeps extends Pick<JobContext, "database" | "clock" | "routing" | "afterAlerts"> {
   /** Returns the channels that the configuration names now. */
   readonly digestChannels: () => readonly string[];
   readonly readWeek: (week: Week) => Promise<WeekFigures>;
   /** When the tick of this job runs. */
   readonly expression: string;
-  /** Called when outbox rows were written. */
-  readonly afterAlerts: () => Promise<void>;
 }
 
 /**

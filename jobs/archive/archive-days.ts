@@ -12,23 +12,21 @@ import { decideHours, listOpenZones, lockOpenHours } from "#db/coverage/covered-
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence, FenceLostError } from "#db/service/leases.ts";
-import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { KEPT_MS, toDay } from "#model/horizon.ts";
 import { statementPath } from "#stages/archive/files/day-statement.ts";
 import { giveUpHour } from "#stages/coverage/judge-hour.ts";
+import type { JobContext } from "../context.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "./archive-store.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";
 
 /** Time after the platform's retention for what arrives late or is decided late. */
 const REST_MS = HOUR_MS;
 
-interface ArchiveDaysDeps {
-  readonly database: Database;
+interface ArchiveDaysDeps extends Pick<JobContext, "database" | "clock"> {
   readonly archive: ArchiveStore;
-  readonly clock: Clock;
   /** The configured zones; null if they are not known. Days of other zones are archived without proof that they are complete. */
   readonly zoneIds: readonly number[] | null;
   readonly log: Record<"info" | "warn" | "error", (facts: object, event: string) => unknown>;

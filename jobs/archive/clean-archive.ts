@@ -11,17 +11,16 @@ import {
 } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
 import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
-import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { listDays } from "#db/privacy/retention.ts";
 import { removeOld, UNTOUCHED_MS } from "#lib/files.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
 import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
+import type { JobContext } from "../context.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage, temporaryFolder } from "./archive-store.ts";
 
 /** Longer than any search and any copy of a day, which may still read a file that was replaced. */
@@ -38,10 +37,8 @@ const SCRUBBED_SHARE = 0.1;
 /** A small archive is checked in one run. This many bytes take about four seconds. */
 const LEAST_SCRUBBED_BYTES = 2e9;
 
-export interface CleanArchiveDeps {
-  readonly database: Database;
+export interface CleanArchiveDeps extends Pick<JobContext, "database" | "log"> {
   readonly archive: ArchiveStore;
-  readonly log: Log;
   readonly retention: Retention;
   /** Null: Postgres keeps every day. */
   readonly hotDays: number | null;

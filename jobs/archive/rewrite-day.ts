@@ -33,7 +33,7 @@ import {
   readStatement,
   statementPath,
 } from "#stages/archive/files/day-statement.ts";
-import { eraseRecord } from "#stages/privacy/erase-record.ts";
+import { eraseRecord } from "#stages/privacy/erasure-guard.ts";
 import { ERASED, isPseudonym } from "#stages/privacy/pseudonym.ts";
 import { readHashKey } from "../ingest/store-entries.ts";
 import type { ArchiveStore } from "./archive-store.ts";

@@ -6,7 +6,6 @@ import { proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readStoredCells } from "#db/coverage/reconcile.ts";
 import { readUnrecordedHours } from "#db/ingest/raw-blocks.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { daysOf } from "#model/waf-event.ts";
 import {
@@ -21,17 +20,13 @@ import {
   planLateComparison,
   planLateSearches,
 } from "#stages/coverage/plan-comparison.ts";
+import type { JobContext } from "../context.ts";
 import { type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 
 /** The records of so many events are looked for in about a second. In larger zones the hourly passes find what is missing. */
 const MOST_CHECKED = 300_000;
 
-export interface CopyLateDeps extends CopySearchDeps {
-  readonly log: Log;
-  /** How long after its time an event may still appear. */
-  readonly settleMs: number;
-  /** Length of the time before the last search that every poll reads again. */
-  readonly overlapMs: number;
+export interface CopyLateDeps extends CopySearchDeps, Pick<JobContext, "log" | "settleMs" | "overlapMs"> {
   /** A zone is compared again when its last comparison is older than this. */
   readonly lateEveryMs: number;
 }

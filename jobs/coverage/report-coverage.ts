@@ -1,33 +1,29 @@
 import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
-import type { Database } from "#db/client.ts";
 import { type CoverageTrouble, readCoverageTrouble } from "#db/coverage/coverage-report.ts";
 import { readHorizon } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { readReopenedHours } from "#db/coverage/reopen-hours.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, type KnownHorizon, keptFor } from "#model/horizon.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
   assessGaps,
-  assessLoss,
-  gapFingerprint,
-  lossFingerprint,
-  type SelfChange,
-} from "#stages/alerting/self/coverage-alert.ts";
-import {
   assessHorizon,
+  assessLoss,
   assessReopened,
   assessSuspicion,
+  gapFingerprint,
   horizonFingerprint,
+  lossFingerprint,
   type ReopenedHour,
   reopenedFingerprint,
+  type SelfChange,
   type SuspectRoute,
   suspicionFingerprint,
-} from "#stages/alerting/self/evidence-alert.ts";
+} from "#stages/alerting/self/coverage-alert.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
-import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/persist-transition.ts";
+import type { JobContext } from "../context.ts";
 
 /**
  * seal-windows is about to declare expired undecided hours as gaps. An alert is raised only if it does not within
@@ -35,11 +31,7 @@ import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert
  */
 const OVERDUE_GRACE_MS = 15 * 60_000;
 
-export interface ReportCoverageDeps {
-  readonly database: Database;
-  readonly zoneIds: readonly number[];
-  readonly clock: Clock;
-  readonly log: Log;
+export interface ReportCoverageDeps extends Pick<JobContext, "database" | "zoneIds" | "clock" | "log"> {
   /** Returns the channels for a zone's coverage alerts. */
   readonly routeOf: SelfAlertDeps["routeOf"];
   /** Since when this process has seen expired undecided hours in each zone; kept between the calls. */

@@ -1,7 +1,8 @@
 /** Seals hours that are proven. */
+
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import {
   decideHours,
   enterHours,
@@ -20,8 +21,6 @@ import { countUnreadable, dropQuarantined } from "#db/ingest/quarantine.ts";
 import { acceptWithdrawn } from "#db/ingest/revise-events.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
@@ -38,13 +37,9 @@ import {
 } from "#stages/coverage/judge-metrics.ts";
 import { DROP_AFTER_MS, HELD_BACK } from "#stages/ingest/read-page.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
+import type { JobContext } from "../context.ts";
 
-interface SealWindowsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** How long after its time an event may still appear. */
-  readonly settleMs: number;
+interface SealWindowsDeps extends Pick<JobContext, "database" | "clock" | "log" | "settleMs"> {
   /** Called after every run, because hours may be lost or about to be lost. */
   readonly afterSeal: () => unknown;
 }
@@ -136,11 +131,7 @@ async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, n
   return stored;
 }
 
-interface JudgeMetricsDeps {
-  readonly database: Database;
-  readonly log: Log;
-  readonly settleMs: number;
-}
+type JudgeMetricsDeps = Pick<JobContext, "database" | "log" | "settleMs">;
 
 /** Result of comparing the metrics of a zone. */
 interface MetricsVerdict {

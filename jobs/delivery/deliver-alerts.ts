@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { defineJob } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { enableChannels } from "#db/delivery/channel-states.ts";
 import {
   markDelivered,
@@ -10,12 +9,12 @@ import {
   renewNotifications,
 } from "#db/delivery/delivery-outcomes.ts";
 import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
-import type { Log } from "#lib/log.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { Notifier, SendResult } from "#stages/delivery/channel-definition.ts";
 import { describeFailure } from "#stages/delivery/delivery-error.ts";
 import { planDelivery } from "#stages/delivery/plan-delivery.ts";
 import { reportChannels } from "../alerting/report-channels.ts";
+import type { JobContext } from "../context.ts";
 import {
   type ClaimedDeliveries,
   claimDeliveries,
@@ -23,9 +22,14 @@ import {
   type Delivery,
   spendMore,
 } from "./claim-delivery.ts";
-import { copyToFallback, type Fallback } from "./copy-to-fallback.ts";
-import { recordAttempts } from "./record-attempts.ts";
-import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
+import {
+  attemptOf,
+  copyToFallback,
+  type Fallback,
+  readMessage,
+  recordAttempts,
+  sendDelivery,
+} from "./send-delivery.ts";
 
 /**
  * How long a row that this process cannot send is left for another one. During a deploy an old replica meets channels
@@ -36,11 +40,7 @@ const HANDOVER_PAUSE_MS = 30_000;
 /** A digest is taken apart if it fails so often, at last on a channel that accepted the message before. */
 const DIGEST_ATTEMPTS = 3;
 
-export interface DeliverAlertsDeps {
-  readonly database: Database;
-  /** The notifiers by channel name. */
-  readonly notifiers: ReadonlyMap<string, Notifier>;
-  readonly log: Log;
+export interface DeliverAlertsDeps extends Pick<JobContext, "database" | "notifiers" | "log"> {
   /** Selects the channels for alerts about a failing channel. If left out: every other channel. */
   readonly routing?: () => Routing;
   /** If null or left out, messages for a failing channel are not copied to another one. */

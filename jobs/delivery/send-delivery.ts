@@ -1,6 +1,22 @@
+/** Sends a delivery, records its attempts, and copies it to the fallback. */
+
+import { z } from "zod";
+import type { Database } from "#db/client.ts";
+import {
+  boundWaiting,
+  hastenWaiting,
+  lockChannelState,
+  type StoredChannelState,
+  saveChannelState,
+} from "#db/delivery/channel-states.ts";
+import { giveUpAged, insertFallbackCopies, readOverdue } from "#db/delivery/delivery-outcomes.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { notificationKeyOf } from "#model/fingerprint.ts";
 import type { Notifier, SendOptions, SendResult } from "#stages/delivery/channel-definition.ts";
 import { buildDigest } from "#stages/delivery/digest-message.ts";
+import { type AttemptsEnded, afterAttempts, MAX_AGE_MS } from "#stages/delivery/plan-delivery.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
 /**
@@ -72,4 +88,59 @@ export async function sendDelivery(
     clearTimeout(timer);
     stopping.removeEventListener("abort", stop);
   }
+}
+
+/**
+ * Updates a channel's circuit after attempts; `seen` is its state when they were claimed. If the channel has
+ * recovered, its waiting notifications become due at once. If its circuit is open, the earliest becomes due at the
+ * time of the probe, whatever its back-off is, and notifications that have waited too long are given up.
+ */
+export async function recordAttempts(
+  { database, log }: { readonly database: Database; readonly log: Log },
+  channel: string,
+  seen: StoredChannelState,
+  ended: Omit<AttemptsEnded, "nowMs">,
+): Promise<void> {
+  const isWell = seen.state === "closed" && seen.failures === 0;
+  if (ended.failed === 0 && (isWell || ended.succeeded === 0)) return;
+  const moved = await inTransaction(database, async ({ tx }) => {
+    const { state: before, nowMs } = await lockChannelState(tx, channel);
+    const after = { ...before, ...afterAttempts(before, { ...ended, nowMs }) };
+    await saveChannelState(tx, channel, after);
+    if (before.state === "open" && after.state === "closed") await hastenWaiting(tx, channel);
+    if (after.state === "open") await boundWaiting(tx, channel, new Date(after.retryAtMs));
+    const error = `too old, at last: ${after.lastError}`;
+    if (after.state !== "closed") await giveUpAged(tx, { channel, maxAgeMs: MAX_AGE_MS, error });
+    return { before, after };
+  });
+  const { before, after } = moved;
+  if (before.state === after.state) return;
+  if (after.state === "closed") log.info({ channel }, "channel circuit closed");
+  else log.warn({ channel, circuit: after.state, lastError: after.lastError }, "channel circuit opened");
+}
+
+/** The channel that is notified when another one has not accepted a message for `afterMs`. */
+export interface Fallback {
+  readonly channel: string;
+  readonly afterMs: number;
+}
+
+const MOST = 1_000;
+const keyed = z.object({ dedupeKey: z.string() });
+
+/** Copies overdue messages to the fallback channel, with keys of their own. The originals stay due. */
+export async function copyToFallback(
+  { database, log }: { readonly database: Database; readonly log: Log },
+  { channel: fallback, afterMs }: Fallback,
+): Promise<void> {
+  const overdue = await readOverdue(database.db, { fallback, afterMs, limit: MOST });
+  const copies = overdue.map(({ channel: standsInFor, ...row }) => {
+    const { data } = keyed.safeParse(row.content);
+    const dedupeKey = notificationKeyOf(data?.dedupeKey ?? `alert-${row.alertId}`, row.transition, fallback);
+    // The fallback channel has no earlier message of this alert that it could update in place.
+    const { isQuiet: _, ...content } = row.content as { isQuiet?: boolean };
+    return { ...row, content, channel: fallback, standsInFor, dedupeKey };
+  });
+  const copied = await insertFallbackCopies(database.db, copies);
+  if (copied > 0) log.warn({ channel: fallback, copied }, "messages copied to fallback channel");
 }

@@ -1,23 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Notifier, SendOptions } from "#stages/delivery/channel-definition.ts";
 import { describeFailure } from "#stages/delivery/delivery-error.ts";
+import type { JobContext } from "../context.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;
 const PAUSE_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
 
-export interface DirectSenderParts {
-  readonly notifiers: ReadonlyMap<string, Notifier>;
-  readonly routing: () => Routing;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface DirectSenderParts extends Pick<JobContext, "notifiers" | "routing" | "clock" | "log"> {
   /** Wait before the second attempt. It doubles for each further attempt, up to a minute. */
   readonly pauseMs?: number;
 }

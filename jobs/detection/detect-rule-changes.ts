@@ -1,27 +1,30 @@
+/** Detects rules whose action changed. */
+
 import { z } from "zod";
 import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
-import { closeChanges, readChanges } from "#db/detection/rule-changes.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
-import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import type { Queryable } from "#db/client.ts";
+import {
+  type ChangesRow,
+  closeChanges,
+  readActionCounts,
+  readChanges,
+  readRuleActions,
+} from "#db/detection/rule-changes.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { classifyAction } from "#model/action-class.ts";
+import { keyOf } from "#model/fingerprint.ts";
 import { CHANGE_KINDS } from "#model/kinds.ts";
 import { OPEN_DAYS } from "#model/rules.ts";
-import { findFlips } from "./find-flips.ts";
-import { findSilentRules, findSpeaking } from "./find-silent-rules.ts";
-import { REPORTED_MS, storeChanges } from "./store-changes.ts";
+import { createActionWatch, type NewChange } from "#stages/detection/flips/action-watch.ts";
+import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
+import type { JobContext } from "../context.ts";
+import { findSilentRules, findSpeaking, REPORTED_MS, storeChanges } from "./find-silent-rules.ts";
 
 /** Minutes that are read again for late events. A process reads more in its first run. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const FIRST_RUN_MS = DAY_MS;
 
-export interface DetectRuleChangesDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Called when a spike opened, changed or closed. */
-  readonly afterSpikes: () => unknown;
-}
+type DetectRuleChangesDeps = Pick<JobContext, "database" | "clock" | "log" | "afterSpikes">;
 
 /**
  * Finds rules that begin to block or to log, and rules that fall silent or have events again. Everything is derived from
@@ -69,4 +72,52 @@ export function createDetectRuleChangesJob({
       return undefined;
     }),
   });
+}
+
+/** Four surprises are the least that can prove a change, which ten of thirty events may already have done. */
+const RARE = { atLeast: 4, share: 0.35 };
+/** Maximum number of rules that are judged in one run, those with the rarest action first. */
+const RULES_PER_RUN = 300;
+/** The newest events of a rule. In so many usual ones every run of surprises ends. */
+const EVENTS_PER_RULE = 500;
+
+/**
+ * Finds rules that begin to block or to log. A rule is judged whenever it has an event of the action that is rare for it
+ * in [fromMs, nowMs), from its stored events and hours.
+ */
+async function findFlips(
+  db: Queryable,
+  rows: readonly ChangesRow[],
+  { fromMs, nowMs }: { fromMs: number; nowMs: number },
+): Promise<(NewChange & { readonly zoneId: number })[]> {
+  const changed = new Map(
+    rows.flatMap(({ zoneId, changes }) =>
+      changes.map((change) => [keyOf({ zoneId, ruleId: change.ruleId }), { zoneId, ...change }] as const),
+    ),
+  );
+  // A run of surprises may be a week old, and what was usual before it is of another week.
+  const fromHour = Math.floor((nowMs - 2 * REPORTED_MS) / HOUR_MS);
+  const scope = { fromMs, daysFromMs: nowMs - REPORTED_MS, fromHour, limit: RULES_PER_RUN, ...RARE };
+  const counts = await readActionCounts(db, { ...scope, changed: [...changed.values()] });
+  if (counts.length === 0) return [];
+  const watch = createActionWatch();
+  for (const { hours, ...rule } of counts) {
+    const { since, foundAt = 0 } = changed.get(keyOf(rule)) ?? {};
+    watch.restore(
+      keyOf(rule),
+      hours.map(([hour, stopped, logged]) => ({ hour, stopped, events: stopped + logged })),
+      since === undefined ? undefined : { since, foundAt: Math.floor(foundAt / MINUTE_MS) },
+    );
+  }
+  const events = await readRuleActions(db, counts, { afterMs: nowMs - REPORTED_MS, limit: EVENTS_PER_RULE });
+  // The last one of a rule counts: it may have changed and changed back.
+  const flips = new Map<string, NewChange & { readonly zoneId: number }>();
+  for (const { zoneId, ruleId, minute, action, ip } of events) {
+    const key = keyOf({ zoneId, ruleId });
+    const found = watch.take(key, classifyAction(action), toSourceAddress(ip), minute);
+    if (found === null) continue;
+    const { since, minute: _minute, ruleId: _key, ...flip } = found;
+    flips.set(key, { zoneId, ruleId, since, flip });
+  }
+  return [...flips.values()];
 }

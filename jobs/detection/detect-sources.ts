@@ -7,8 +7,16 @@ import { inLanes } from "#lib/waiting.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
 import { judgeRunning, judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";
-import { learnChanges, readVersions, storeEndedHours } from "./source-hours.ts";
-import { attempt, type DetectSourcesDeps, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
+import {
+  attempt,
+  type DetectSourcesDeps,
+  learnChanges,
+  type Pass,
+  readVersions,
+  storeEndedHours,
+  toBatches,
+  ZONES_PER_WARMING,
+} from "./source-hours.ts";
 import {
   type DueZone,
   firstToRead,

@@ -14,40 +14,31 @@ import {
   readSearchedThrough,
   readStaleSeries,
 } from "#db/detection/spikes.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/ip-address.ts";
-import { assessSeries } from "#stages/detection/assess-series.ts";
-import { countSenders } from "#stages/detection/count-senders.ts";
-import { gradeSpike } from "#stages/detection/grade-spike.ts";
+import { assessSeries, countSenders, gradeSpike } from "#stages/detection/assess-series.ts";
+import type { Sensitivity } from "#stages/detection/detection-settings.ts";
+import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
 import { findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
   planTick,
-  type Sensitivity,
   spanOfTick,
   spanTested,
   type TickInput,
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { toEpisode, toMinute } from "#stages/detection/stored-episode.ts";
-import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
-import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
+import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/thresholds.ts";
+import type { JobContext } from "../context.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { type Assessed, type DetectedSpikes, type OpenSpike, storeSpikes } from "./store-spikes.ts";
 
-export interface DetectSpikesDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface DetectSpikesDeps extends Pick<JobContext, "database" | "clock" | "log" | "afterSpikes"> {
   /** Returns the sensitivity for a series. Default: the sensitivity without a configuration. */
   readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
   /** Returns the lowest of all floors. */
   readonly lowestFloor?: () => number;
-  /** Called when a spike opened, changed or closed. A further quiet minute is no change. */
-  readonly afterSpikes: () => unknown;
 }
 
 /**

@@ -9,15 +9,16 @@ import {
   createHourHistory,
   type HourHistory,
   putHour,
+  type RulePrior,
   resetHours,
+  toRulePrior,
 } from "#stages/detection/thresholds/hour-history.ts";
-import { type RulePrior, toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
-import type { ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import {
   computeThresholds,
   countHistory,
   ENOUGH_HOURS,
   HISTORY_HOURS,
+  type ThresholdCache,
 } from "#stages/detection/thresholds/thresholds.ts";
 
 /** A series and the hours of which its thresholds are asked. */

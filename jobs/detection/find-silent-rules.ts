@@ -1,17 +1,25 @@
-import type { Queryable } from "#db/client.ts";
-import { type ChangesRow, readQuietRules } from "#db/detection/rule-changes.ts";
-import { readSearchedThrough } from "#db/detection/spikes.ts";
+/** Finds silent rules, and stores changes of rules. */
+import type { Database, Queryable } from "#db/client.ts";
+import { type ChangesRow, readChanges, readQuietRules } from "#db/detection/rule-changes.ts";
+import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
+import { openSpike, readSearchedThrough, updateSpike } from "#db/detection/spikes.ts";
 import { readActiveRules, readTrend } from "#db/detection/trends.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { NewChange } from "#stages/detection/merge-changes.ts";
-import { HISTORY_HOURS, profileHours } from "#stages/detection/silent-rules/hour-profile.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { ChangeKind } from "#model/kinds.ts";
+import { changesRule } from "#model/rules.ts";
+import { mergeChanges, type NewChange } from "#stages/detection/flips/action-watch.ts";
 import {
+  createZoneLevel,
+  HISTORY_HOURS,
   judgeSilence,
   LEAST_EVENTS,
   LEAST_MISSING,
   LEAST_QUIET_MINUTES,
-} from "#stages/detection/silent-rules/judge-silence.ts";
-import { createZoneLevel, LEVEL_MINUTES, type LevelOf } from "#stages/detection/silent-rules/zone-level.ts";
+  LEVEL_MINUTES,
+  type LevelOf,
+  profileHours,
+} from "#stages/detection/silent-rules/silence-watch.ts";
 import { viewZone, type ZoneView } from "#stages/detection/zone-view.ts";
 
 const WEEK_MS = HISTORY_HOURS * HOUR_MS;
@@ -101,5 +109,70 @@ async function readLevel(
     countOf: (hour) => hours.get(hour) ?? 0,
     through,
     countAt: (minute) => minutes.get(minute) ?? 0,
+  });
+}
+
+/** A change that was reported is not reported again for so long, also if its spike was closed. */
+export const REPORTED_MS = 8 * DAY_MS;
+
+interface ChangesOfZone {
+  readonly zoneId: number;
+  readonly kind: ChangeKind;
+  /** Changes that may be stored already, by another replica. */
+  readonly found: readonly NewChange[];
+  /** Rules whose change is over. */
+  readonly ended: ReadonlySet<string>;
+}
+
+/**
+ * Adds changes to the zone's open spike, or opens one, because a zone that is switched as a whole must not be one alert
+ * for each rule. The spike closes when all of its changes are over. Returns whether anything was stored. Of two replicas
+ * that found the same change one stores it.
+ */
+export function storeChanges(
+  database: Database,
+  { zoneId, kind, found, ended }: ChangesOfZone,
+  clock: () => number,
+): Promise<boolean> {
+  return inTransaction(database, async ({ tx }) => {
+    const rows = await readChanges(tx, { kind, zoneId, closedAfterMs: clock() - REPORTED_MS });
+    // Read under the lock: raise-alerts compares it with the time of the last message, which it writes under the same lock.
+    const foundAt = clock();
+    const open = rows.find(({ isOpen }) => isOpen) ?? null;
+    const known = rows.flatMap(({ changes }) => changes);
+    const merged = mergeChanges({ open: open?.changes ?? [], known, found, ended, atMs: foundAt });
+    if (merged === null) return false;
+    const { changes, isOver } = merged;
+    const at = new Date(foundAt);
+    const events = changes.reduce(
+      (sum, { flip, endedAt }) => sum + (endedAt === null ? (flip?.events ?? 0) : 0),
+      0,
+    );
+    const counts = { windowCount: events, peak: events };
+    const times = { lastActiveAt: at, judgedThrough: at };
+    if (open !== null)
+      return updateSpike(tx, open.id, { changes, ...counts, ...times, closedAt: isOver ? at : null });
+    const [first, ...others] = changes;
+    if (first === undefined) return false;
+    const fromMs = first.since * MINUTE_MS;
+    const scope = { zoneId, ruleId: first.ruleId, fromMs, sinceMs: fromMs, toMs: foundAt, sparkline: [] };
+    const isOfOne = others.length === 0 && first.flip !== undefined;
+    const opened = await openSpike(tx, {
+      zoneId,
+      kind,
+      ruleId: changesRule(kind),
+      severity: "warning",
+      openedAt: at,
+      changes,
+      // There is no window and no threshold: a change has no size.
+      windowMinutes: 60,
+      baseline: 0,
+      threshold: 0,
+      score: 0,
+      ...counts,
+      ...times,
+      evidence: isOfOne ? await collectEvidence(tx, scope) : noEvidence(scope),
+    });
+    return opened !== null;
   });
 }

@@ -12,7 +12,7 @@ import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.t
 import { toUsualRules } from "./count-source-hours.ts";
 import { judgeIncidents } from "./judge-incidents.ts";
 import { closeUntil, judgeRunningMinute, type KeptWatch, takeEvents } from "./kept-watch.ts";
-import { attempt, type Pass } from "./source-pass.ts";
+import { attempt, type Pass } from "./source-hours.ts";
 import type { DueZone, SourceTick } from "./source-tick.ts";
 
 /** About so many events are read with one statement, and at most so many of a zone. Larger zones are read by themselves. */

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { storeProposal } from "#db/detection/exclusions.ts";
 import {
   type AlertEvent,
@@ -12,11 +11,8 @@ import {
 } from "#db/detection/verdict-evidence.ts";
 import { type DueLook, findDueLooks, storeVerdict } from "#db/detection/verdicts.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
-import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { ActionStates } from "#model/action-class.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { hashEventKey } from "#model/waf-event.ts";
@@ -26,12 +22,13 @@ import {
   type OpenedBlocks,
 } from "#stages/archive/records/find-records.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
-import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
 import { crawlerOfNetwork, findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { mostFrequent, spread } from "#stages/detection/verdict/requests.ts";
 import { readBlockRecords } from "../archive/copy-records.ts";
+import type { JobContext } from "../context.ts";
 
 /** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
 const MOST_LOOKS = 40;
@@ -44,13 +41,9 @@ const MOST_SLOTS = 24;
 const SLOT_MS = 5 * MINUTE_MS;
 const OPENED_BYTES = 16_777_216;
 
-export interface JudgeVerdictsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface JudgeVerdictsDeps extends Pick<JobContext, "database" | "clock" | "log" | "actions"> {
   /** Rows of events whose records may not be stored yet. */
   readonly newestRecords?: Pick<NewestRecords, "get">;
-  readonly actions: ActionStates;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
   /** Called once an hour for a zone of which nothing is usual, or whose first days may have been copied since. */

@@ -4,6 +4,7 @@ import { inTurns } from "#lib/waiting.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { isLearning } from "#model/rules.ts";
+import { WINDOW_COUNT } from "#stages/detection/detection-settings.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
 import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
@@ -14,7 +15,6 @@ import {
   putHour,
   slotOf,
 } from "#stages/detection/thresholds/hour-history.ts";
-import { WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
 import type { CountedHours, HourPolicy } from "./count-source-hours.ts";
 
 /** Minutes of which the numbers of taken events are kept: an hour and the windows that reach into it. */

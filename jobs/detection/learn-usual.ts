@@ -2,27 +2,22 @@ import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringCurrent } from "#db/archive/bring-file.ts";
-import type { Database } from "#db/client.ts";
 import { watchExclusions } from "#db/detection/exclusions.ts";
 import { readAttacks } from "#db/detection/spikes.ts";
 import { USUAL_MS } from "#db/detection/verdict-evidence.ts";
 import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/verdicts.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
-import type { Clock } from "#lib/clock.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { ActionStates } from "#model/action-class.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
-import { findUsual } from "#stages/detection/verdict/find-usual.ts";
+import { toAttackHours } from "#stages/detection/backtest/backtest.ts";
+import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
+import { findUsual } from "#stages/detection/verdict/evidence.ts";
 import type { ArchiveStore } from "../archive/archive-store.ts";
+import type { JobContext } from "../context.ts";
 
-export interface LearnUsualDeps {
-  readonly database: Database;
-  readonly clock: Clock;
+export interface LearnUsualDeps extends Pick<JobContext, "database" | "clock" | "actions"> {
   /** Null: every day is in Postgres. */
   readonly archive: ArchiveStore | null;
-  readonly actions: ActionStates;
   /** How long full addresses are kept. */
   readonly ipDays: number;
 }

@@ -2,46 +2,40 @@ import { readHeldAlerts } from "#db/alerting/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { JudgedHour } from "#db/detection/judged-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { attackerIdOf, digest } from "#model/fingerprint.ts";
-import type { SourceMode } from "#model/kinds.ts";
-import type { KnownSource, KnownSources } from "#model/known-source.ts";
+import type { KnownSources } from "#model/known-source.ts";
 import { zoneFactsOf } from "#model/zones.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { NOBODY, nextAlert, toAlertRecord, toResolved } from "#stages/alerting/alert-record.ts";
-import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { NOBODY, nextAlert, parseDetails, toAlertRecord, toResolved } from "#stages/alerting/alert-record.ts";
 import { buildLateMessage } from "#stages/alerting/message/late-message.ts";
+import { addLinks } from "#stages/alerting/message/links.ts";
 import { planRoute } from "#stages/alerting/routing/plan-route.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { findSilence } from "#stages/alerting/silence.ts";
-import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import { toIncidentRow } from "#stages/detection/incidents/stored-incident.ts";
-import type { LateNews } from "#stages/detection/late/find-late-news.ts";
-import type { LateSpan } from "#stages/detection/late/find-late-span.ts";
+import type { LateNews, LateSpan } from "#stages/detection/late/find-late.ts";
 import { persistTransition } from "../alerting/persist-transition.ts";
-import { readActiveSilences } from "../alerting/read-active-silences.ts";
+import { readActiveSilences } from "../alerting/report-silences.ts";
+import type { JobContext } from "../context.ts";
 
 const NO_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };
 
 /** A message that waits for the end of quiet hours for longer than this is not sent. */
 const HELD_MS = 3 * DAY_MS;
 
-export interface JudgeLateDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly zoneIds: readonly number[];
-  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
-  readonly lowestFloor: () => number;
-  readonly sourceMode: () => SourceMode;
-  readonly knownSources: () => readonly KnownSource[];
-  readonly settingsOf: (known: string) => string;
-  readonly routing: () => Routing;
-  /** Called when outbox rows were written. */
-  readonly afterAlerts: () => Promise<void>;
-}
+export type JudgeLateDeps = Pick<
+  JobContext,
+  | "database"
+  | "clock"
+  | "log"
+  | "zoneIds"
+  | "sensitivity"
+  | "lowestFloor"
+  | "sourceMode"
+  | "knownSources"
+  | "settingsOf"
+  | "routing"
+  | "afterAlerts"
+>;
 
 /** Hours of a zone that were judged late, and what is to be stored of them. */
 export interface LateHours {

@@ -1,18 +1,21 @@
+/** Rolls events up into buckets, and says who has to judge them. */
+
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
+import { isRising } from "#db/coverage/platform-health.ts";
 import { hasStaleMinutes, listDirtyZones, rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { Log } from "#lib/log.ts";
+import type { Clock } from "#lib/clock.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { JobContext } from "../context.ts";
 
 /** Stale minutes recounted per transaction. It takes a fraction of a second, so that replicas take turns quickly. */
 const BATCH = 5_000;
 const REST_MS = 250;
 
-export interface RollUpTrendsDeps {
-  readonly database: Database;
-  readonly log: Log;
+interface RollUpTrendsDeps extends Pick<JobContext, "database" | "log"> {
   /** Called after each batch that counted something, with the oldest and the newest of its minutes. */
   readonly afterRollUp?: (zoneId: number, span: { oldestMs: number; newestMs: number }) => unknown;
   /** Stale minutes per transaction. */
@@ -68,4 +71,39 @@ async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: Abo
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => undefined);
+}
+
+/** How soon the detectors are enqueued. */
+interface DetectorNudges {
+  readonly soon: () => void;
+  /** Enqueues the detectors for the running minute. */
+  readonly judgeNow: () => void;
+  readonly later: () => void;
+}
+
+/**
+ * Returns a function that enqueues the detectors after a roll-up that they can use. For each zone they are enqueued soon
+ * at the first roll-up of a minute, and at the first roll-up with events of a new minute, because the search has then
+ * passed the minute before. In a zone in which something rises they follow every roll-up. Counts of the running minute
+ * alone have it judged at once. The detectors are enqueued later when a closed minute was recounted: where some events of
+ * every page are late, every roll-up recounts one, and a tick judges all zones.
+ */
+export function createAfterRollUp(
+  { clock, database }: { readonly clock: Clock; readonly database: Database },
+  { soon, judgeNow, later }: DetectorNudges,
+) {
+  const seen = new Map<number, { readonly atMinute: number; readonly newestMs: number }>();
+  return async (
+    zoneId: number,
+    { oldestMs, newestMs }: { oldestMs: number; newestMs: number },
+  ): Promise<void> => {
+    const nowMs = clock();
+    const minute = Math.floor(nowMs / MINUTE_MS);
+    const last = seen.get(zoneId);
+    const isNew = last === undefined || last.atMinute !== minute || newestMs > last.newestMs;
+    if (isNew) seen.set(zoneId, { atMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
+    if (isNew || (await isRising(database.db, zoneId, nowMs))) soon();
+    else if (oldestMs >= minute * MINUTE_MS) judgeNow();
+    else later();
+  };
 }

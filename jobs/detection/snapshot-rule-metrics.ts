@@ -2,17 +2,15 @@ import { z } from "zod";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "#db/detection/rule-metrics.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
 import type { SeriesKey } from "#model/fingerprint.ts";
-import { type DailyCounts, toDailyCounts } from "#stages/detection/thresholds/to-daily-counts.ts";
+import { type DailyCounts, toDailyCounts } from "#stages/detection/thresholds/hour-history.ts";
+import type { JobContext } from "../context.ts";
 
 const OVERVIEW_DAYS = 28;
 const LEASE_TTL_MS = 15_000;
@@ -25,12 +23,8 @@ const RETRY_MS = 15 * 60_000;
 const OF_THE_ACCOUNT: ReadonlySet<string> = new Set(["EDGE_UNAUTHORIZED", "EDGE_FORBIDDEN", "EDGE_PLAN"]);
 const REFUSED_MS = 60 * 60_000;
 
-export interface SnapshotRuleMetricsDeps {
-  readonly database: Database;
+export interface SnapshotRuleMetricsDeps extends Pick<JobContext, "database" | "clock" | "log" | "zoneIds"> {
   readonly edge: Pick<EdgeClient, "getRuleMetrics">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly zoneIds: readonly number[];
   readonly rulesPerRun?: number;
 }
 

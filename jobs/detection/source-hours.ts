@@ -1,3 +1,5 @@
+/** One pass of the detector of sources, and the hours that it stores. */
+
 import type { Database } from "#db/client.ts";
 import { noteJudgedHours } from "#db/detection/judged-hours.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
@@ -8,10 +10,63 @@ import {
   storeSourceHours,
 } from "#db/detection/source-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { countSourceHours, firstHourOf } from "./count-source-hours.ts";
+import { toError } from "#lib/errors.ts";
+import type { JobContext } from "../context.ts";
+import { type CountBudget, countSourceHours, firstHourOf } from "./count-source-hours.ts";
 import { isLacking, isQuiet, type KeptWatch, learnHours, takeEndedHours } from "./kept-watch.ts";
-import { attempt, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
-import type { DueZone } from "./source-tick.ts";
+import type { DueZone, ReadTickDeps, SourceTick } from "./source-tick.ts";
+
+export interface DetectSourcesDeps extends ReadTickDeps, Pick<JobContext, "log" | "zoneIds" | "afterSpikes"> {
+  /** Names the settings that are in use, together with the fingerprint of a zone's known sources. */
+  readonly settingsOf?: (known: string) => string;
+}
+
+/** One pass of a tick over zones. */
+export interface Pass {
+  readonly deps: DetectSourcesDeps;
+  readonly tick: SourceTick;
+  readonly kept: Map<number, KeptWatch>;
+  readonly budget: CountBudget;
+  readonly tried: Set<number>;
+  /** Zones that have hours to count from their events. */
+  readonly stale: Set<number>;
+  readonly signal: AbortSignal;
+  /** Zones whose running minute is judged, too, because something of them comes near its line. */
+  readonly rising: Set<number>;
+  changed: number;
+  /** False if there is work left for another pass. */
+  isDone: boolean;
+  failure: Error | null;
+}
+
+/** Zones whose watches are made together. */
+export const ZONES_PER_WARMING = 50;
+
+export function toBatches<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
+}
+
+/**
+ * Runs a step for zones. If it fails for one of them, that zone loses its watch, and the others are not stopped. When the
+ * service stops, its connections end and every zone would fail.
+ */
+export async function attempt(
+  pass: Pass,
+  zones: readonly DueZone[],
+  run: (zones: readonly DueZone[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await run(zones);
+  } catch (thrown) {
+    for (const { zoneId } of zones) pass.kept.delete(zoneId);
+    if (pass.signal.aborted) throw thrown;
+    if (zones.length === 1) {
+      pass.tried.add(zones[0]?.zoneId ?? 0);
+      pass.failure = toError(thrown);
+      pass.deps.log.error({ err: pass.failure, zoneId: zones[0]?.zoneId }, "sources of a zone not judged");
+    } else for (const zone of zones) await attempt(pass, [zone], run);
+  }
+}
 
 /**
  * Stores the hours that watches have counted, so that nobody reads their events again. The rows are added before the

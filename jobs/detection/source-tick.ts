@@ -1,5 +1,4 @@
-import type { Database } from "#db/client.ts";
-import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
+import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import {
   readSourceState,
   toMinuteTotals,
@@ -8,28 +7,20 @@ import {
   type ZoneState,
 } from "#db/detection/source-state.ts";
 import { readAttacks, readClosedSources, readOpenSources, type SpikeRow } from "#db/detection/spikes.ts";
-import type { Clock } from "#lib/clock.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { SourceMode } from "#model/kinds.ts";
-import { createKnownSources, type KnownSource, type KnownSources } from "#model/known-source.ts";
+import { createKnownSources, type KnownSources } from "#model/known-source.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
+import { toAttackHours } from "#stages/detection/backtest/backtest.ts";
+import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "#stages/detection/plan-tick.ts";
-import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
+import type { JobContext } from "../context.ts";
 import { firstHourOf, type HourPolicy } from "./count-source-hours.ts";
 
 /** Hours whose coverage may change from tick to tick. Older ones are read again only when they have changed. */
 const RECENT_HOURS = 3;
 
-export interface ReadTickDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** Returns the configured mode, which may change while the service runs. */
-  readonly sourceMode: () => SourceMode;
-  /** Returns the known sources of the configuration file. The database holds others. */
-  readonly knownSources: () => readonly KnownSource[];
-}
+export type ReadTickDeps = Pick<JobContext, "database" | "clock" | "sourceMode" | "knownSources">;
 
 /** The rows that all zones of a tick share. */
 export interface SourceTick {

@@ -5,6 +5,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { SeriesKey } from "#model/fingerprint.ts";
 import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesOutcome } from "#stages/detection/assess-series.ts";
+import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import type { Candidate, TickSpan } from "#stages/detection/plan-tick.ts";
 import {
@@ -13,7 +14,6 @@ import {
   type StoredEpisode,
   toStoredEpisode,
 } from "#stages/detection/stored-episode.ts";
-import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;

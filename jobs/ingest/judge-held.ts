@@ -1,26 +1,18 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
-import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { readHeldCounts, releaseHeldEntries } from "#db/ingest/held-entries.ts";
 import { readQuarantined } from "#db/ingest/quarantine.ts";
-import { WAITS_FOR_KEY } from "#db/ingest/set-aside-archived.ts";
+import { WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
-import type { PartitionKeeper } from "#db/postgres/partitions.ts";
-import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import type { JobContext } from "../context.ts";
 import { storeAgain } from "./retry-quarantined.ts";
 
 const LEASE = { name: "judge-held", ttlMs: 15_000 };
 
-export interface JudgeHeldDeps {
-  readonly database: Database;
-  readonly partitions: PartitionKeeper;
-  readonly clock: Clock;
+export interface JudgeHeldDeps
+  extends Pick<JobContext, "database" | "partitions" | "clock" | "erasures" | "afterPage"> {
   readonly log: Pick<Log, "info">;
-  readonly erasures: ErasureGuard;
-  /** Called after each batch of events that was stored. */
-  readonly afterPage: () => unknown;
 }
 
 /**

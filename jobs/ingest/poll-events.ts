@@ -7,7 +7,6 @@ import { readKnownSince } from "#db/coverage/hour-contents.ts";
 import { isRising, noteRising } from "#db/coverage/platform-health.ts";
 import { readContested } from "#db/ingest/revise-events.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
-import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
@@ -16,10 +15,10 @@ import type { NewestRecords } from "#stages/archive/records/find-records.ts";
 import { KNOWN_EVENTS } from "#stages/coverage/compare-counts.ts";
 import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-comparison.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
-import { looksRising } from "#stages/detection/sources/looks-rising.ts";
+import { looksRising } from "#stages/detection/sources/judge-sources.ts";
 import { type KnownRows, RISING_FRESH_MS, rememberRows } from "#stages/ingest/plan-pass.ts";
-import { judgeRoute } from "../coverage/judge-route.ts";
-import { createSearchWatch } from "../coverage/watch-search.ts";
+import type { JobContext } from "../context.ts";
+import { createSearchWatch, judgeRoute } from "../coverage/judge-route.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
 import {
   type NewestMinutes,
@@ -32,16 +31,13 @@ import {
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;
 
-export interface PollEventsDeps extends ResolveEventsDeps {
+export interface PollEventsDeps
+  extends ResolveEventsDeps,
+    Pick<JobContext, "log" | "overlapMs" | "settleMs"> {
   /** Gets the rows of the newest minutes. Left out: verdicts wait for stored records. */
   readonly newestRecords?: Pick<NewestRecords, "keep">;
-  readonly log: Log;
   /** Half a period. The newest minutes are read again when the last read is older than this. */
   readonly freshMs: number;
-  /** Length of the time before the last read that is read again, for late events. */
-  readonly overlapMs: number;
-  /** How long after its time an event may still appear. */
-  readonly settleMs: number;
   /** The newest minutes of zones, as this process has last searched them. */
   readonly minutes: Map<number, NewestMinutes>;
 }

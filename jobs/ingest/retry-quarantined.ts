@@ -2,7 +2,7 @@ import { EventLogEntry, EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
-import { inArchive, WAITS_FOR_KEY } from "#db/ingest/set-aside-archived.ts";
+import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { isObject, parseJson } from "#lib/json.ts";

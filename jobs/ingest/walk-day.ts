@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { MAX_TOKEN_BYTES } from "#adapters/edge/transport/call.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
   beginListPass,
@@ -14,24 +14,16 @@ import {
 import { noteWrongTimes } from "#db/ingest/merge-doubles.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
-import type { PartitionKeeper } from "#db/postgres/partitions.ts";
-import type { Clock } from "#lib/clock.ts";
 import { formatWhole } from "#lib/format.ts";
-import type { Log } from "#lib/log.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
 import { daysOf } from "#model/waf-event.ts";
 import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
 import { isPassedNews, watchPageOrder } from "#stages/ingest/plan-pass.ts";
-import {
-  BELIEVE_AFTER_MS,
-  HELD_BACK,
-  type IngestObserver,
-  OUTSIDE_DAY,
-  toHeldBack,
-} from "#stages/ingest/read-page.ts";
+import { BELIEVE_AFTER_MS, HELD_BACK, OUTSIDE_DAY, toHeldBack } from "#stages/ingest/read-page.ts";
+import type { JobContext } from "../context.ts";
 import { judgeRoute, recordListLooks } from "../coverage/judge-route.ts";
-import { type ReadListPage, readListPages } from "./read-list-pages.ts";
+import { type ReadListPage, readListPages } from "./store-entries.ts";
 
 /**
  * After this many pages in a row that were empty or seen before in the pass, the pass ends: its tokens lead nowhere.
@@ -40,15 +32,9 @@ const MAX_STALLED_PAGES = 20;
 /** A pass that began longer ago than this and fails at a page begins again. */
 const STUCK_AFTER_MS = 3_600_000;
 
-export interface WalkDayDeps {
-  readonly database: Database;
-  readonly partitions: PartitionKeeper;
+export interface WalkDayDeps
+  extends Pick<JobContext, "database" | "partitions" | "clock" | "log" | "observer" | "afterPage"> {
   readonly edge: Pick<EdgeClient, "readEventLogs">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: IngestObserver;
-  /** Called after each page that changed something. */
-  readonly afterPage: () => unknown;
   /** Keeps erased data from being stored again. Without it a page that may hold erased data is refused. */
   readonly erasures?: ErasureGuard;
 }

@@ -1,9 +1,13 @@
+/** Replaces addresses by pseudonyms, and erases what is left of an erased address. */
+
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import type { Database } from "#db/client.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { eraseSourceUsual } from "#db/privacy/erase-quarantine.ts";
 import {
   type EventSpan,
   findBatchEnd,
@@ -16,30 +20,31 @@ import {
 } from "#db/privacy/pseudonymise.ts";
 import { listDays } from "#db/privacy/retention.ts";
 import { type DerivedScope, readFirstOver, rewriteDerived } from "#db/privacy/rewrite-derived.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
-import { DAY_MS } from "#lib/units.ts";
+import { readTombstones } from "#db/privacy/tombstones.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { readSentAddress } from "#model/ip-address.ts";
-import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { readSender } from "#stages/privacy/erasure-target.ts";
+import {
+  ERASED,
+  isFullAddress,
+  NETWORK_PREFIX,
+  type PseudonymKey,
+  toPseudonym,
+} from "#stages/privacy/pseudonym.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { INGEST_DAYS, keptFrom } from "#stages/privacy/retention.ts";
 import type { ArchiveStore } from "../archive/archive-store.ts";
 import { rewriteDay } from "../archive/rewrite-day.ts";
+import type { JobContext } from "../context.ts";
 
 const LEASE_TTL_MS = 15_000;
 const EVENTS_PER_TRANSACTION = 5_000;
 
-export interface PseudonymiseIpsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+interface PseudonymiseIpsDeps extends Pick<JobContext, "database" | "clock" | "log" | "openKey"> {
   readonly ipDays: number;
   /** Null or left out: no files, which is for databases without archive days. */
   readonly archive?: ArchiveStore | null;
-  /** @throws {PseudonymKeyError} if this process lacks the key in use. */
-  readonly openKey: () => Promise<PseudonymKey>;
 }
 
 /**
@@ -188,5 +193,53 @@ async function pseudonymiseSpan(database: Database, key: PseudonymKey, span: Eve
   return inTransaction(database, async ({ tx }) => {
     const full = (await listAddresses(tx, span)).filter(isFullAddress);
     return replaceAddressesOf(tx, span, new Map(full.map((ip) => [ip, toPseudonym(key, ip)])));
+  });
+}
+
+/** A job writes what it derived from events within this time of reading them. */
+const WRITING_MS = HOUR_MS / 4;
+
+interface EraseLeftoversDeps extends Pick<JobContext, "database" | "clock"> {
+  readonly erasures: Pick<ErasureGuard, "judge">;
+}
+
+/**
+ * Erases data that the service derived from events around an erasure, repeatedly for a day: evidence that was
+ * collected before the erasure and written after it would keep an address. Data derived from later events stays. Does
+ * nothing while the pseudonym key is missing. Several replicas may run this at once.
+ */
+export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeftoversDeps): AnyJob {
+  return defineJob({
+    name: "erase-leftovers",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 300_000,
+    async run() {
+      const tombstones = await readTombstones(database.db, clock() - DAY_MS);
+      for (const tombstone of tombstones) {
+        const { zoneId, requestedAt, untilAt } = tombstone;
+        const judge = await erasures.judge([tombstone]);
+        // The next run comes in minutes, and another job raises the alert about the missing key.
+        if (judge === null) return "the pseudonym key is missing";
+        const { match } = judge;
+        // The tombstone does not say in which network of 64 bits its address is, so every such sender is erased.
+        const isNarrow = tombstone.family === 6 && tombstone.prefix > NETWORK_PREFIX[6];
+        const isErased = (ip: string) => match(ip) !== null || (isNarrow && readSender(ip) !== null);
+        const replace = (ip: string) => (isErased(ip) ? ERASED : null);
+        await eraseSourceUsual(database.db, zoneId, (ip) => match(ip) !== null);
+        const writtenIn = { from: requestedAt - HOUR_MS, to: Math.max(requestedAt, untilAt) + WRITING_MS };
+        await rewriteDerived(
+          database,
+          { zoneId, writtenIn },
+          {
+            json: (value) => replaceInJson(value, replace, { dropTraits: true }),
+            text: (text) => replaceAddresses(text, replace),
+            write: true,
+          },
+        );
+      }
+      return tombstones.length === 0 ? "nothing was erased in the last day" : undefined;
+    },
   });
 }

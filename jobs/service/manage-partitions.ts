@@ -1,20 +1,18 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
-import { removePassed } from "#db/detection/changed-minutes.ts";
+import { removePassed } from "#db/delivery/forwarding/forward-cursors.ts";
 import { forgetSessions } from "#db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "#db/postgres/partitions.ts";
 import { deleteExpired } from "#db/privacy/retention.ts";
 import { forgetReplicas } from "#db/service/leases.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { StorageError } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
-import { minutesFrom } from "#stages/detection/minutes-kept.ts";
+import { minutesFrom } from "#stages/detection/detection-settings.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
 import type { ArchiveStore } from "../archive/archive-store.ts";
 import { cleanArchive } from "../archive/clean-archive.ts";
+import type { JobContext } from "../context.ts";
 
 /**
  * The platform's three days. The days ahead are enough for a day's first event to find its partition even after a
@@ -27,10 +25,7 @@ const REPLICAS_KEPT_MS = 7 * DAY_MS;
 /** How long an unused session and a link that signs in stay in their tables. */
 const SESSIONS_KEPT_MS = 30 * DAY_MS;
 
-export interface ManagePartitionsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface ManagePartitionsDeps extends Pick<JobContext, "database" | "clock" | "log"> {
   readonly retention: Retention;
   /** Null or left out: there is no archive. */
   readonly archive?: ArchiveStore | null;

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { type RequestedRun, reportRun, startRun } from "#db/service/requested-runs.ts";
-import type { Clock } from "#lib/clock.ts";
 import { messageOf, ServiceError, toError } from "#lib/errors.ts";
 import type { RunKind } from "#model/kinds.ts";
+import type { JobContext } from "../context.ts";
 
 const LEASE_TTL_MS = 15_000;
 /** A backfill continues where it stopped, so it may be begun often. A verification begins anew. */
@@ -35,9 +34,7 @@ export type ExecuteRun = (
   how: { readonly signal: AbortSignal; readonly onProgress: (progress: RunProgress) => void },
 ) => Promise<unknown>;
 
-export interface RunRequestedDeps {
-  readonly database: Database;
-  readonly clock: Clock;
+export interface RunRequestedDeps extends Pick<JobContext, "database" | "clock"> {
   readonly executeRun: ExecuteRun;
 }
 

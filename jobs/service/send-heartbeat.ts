@@ -1,20 +1,14 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { readZoneHealth } from "#db/coverage/platform-health.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import { isPolled, quietLimit } from "#stages/alerting/self/service-alert.ts";
+import type { JobContext } from "../context.ts";
 
 /** Sends one heartbeat. Throws DeliveryError, or the signal's reason. */
 export type Heartbeat = (signal: AbortSignal) => Promise<void>;
 
-export interface SendHeartbeatDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly zoneIds: readonly number[];
-  readonly pollEveryMs: number;
+export interface SendHeartbeatDeps
+  extends Pick<JobContext, "database" | "clock" | "log" | "zoneIds" | "pollEveryMs"> {
   readonly heartbeat: Heartbeat;
 }
 

@@ -1,16 +1,14 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
-import type { Database } from "#db/client.ts";
 import { listRisingZones } from "#db/coverage/platform-health.ts";
 import { listRepairableZones } from "#db/coverage/rule-cells.ts";
 import { listDueRuns, readUnfinishedWork } from "#db/service/requested-runs.ts";
-import type { Clock } from "#lib/clock.ts";
 import { horizonAt } from "#model/horizon.ts";
 import { pickRising } from "#stages/ingest/plan-pass.ts";
+import type { JobContext } from "../context.ts";
 import { jobOfRun } from "./run-requested.ts";
 
-export interface SweepDeps {
-  readonly database: Database;
+export interface SweepDeps extends Pick<JobContext, "database" | "clock"> {
   readonly enqueue: (
     job:
       | ReturnType<typeof jobOfRun>
@@ -23,7 +21,6 @@ export interface SweepDeps {
       | "send-digest",
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
-  readonly clock: Clock;
   /** Returns the channels of the weekly digest. Default: none. */
   readonly digestChannels?: () => readonly string[];
   /** The zones that are polled between two ticks while something rises in them, within so many requests. Default: none. */

@@ -17,8 +17,8 @@ import type { PlatformDeps } from "#faces/http/routes/edge/platform.ts";
 import type { FeedDeps } from "#faces/http/routes/v1/alert-stream.ts";
 import { addExportEvents, addNativeApi } from "#faces/http/routes/v1/native-api.ts";
 import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/process.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
 import type { Searching } from "#operations/search/searching.ts";
 import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 

@@ -16,7 +16,7 @@ import { type ArchiveStore, claimStorage, temporaryFolder } from "#jobs/archive/
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { makeTouchedFolder, removeOld, UNTOUCHED_MS } from "#lib/files.ts";
 import type { Log } from "#lib/log.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
+import type { StopStack } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { type ArchiveStorage, FORGET_EVERY_MS, SPILL_FOLDER } from "#model/archive-storage.ts";
 

@@ -1,9 +1,9 @@
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { recordMissingKey } from "#db/privacy/pseudonym-keys.ts";
+import { recordMissingKey } from "#db/privacy/pseudonymise.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
+import type { StopStack } from "#lib/process.ts";
 import { createPseudonymKeyring, type PseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
 

@@ -21,8 +21,8 @@ import type { NewSession, Sessions, SignedPerson } from "#faces/http/keys/sessio
 import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
 import {
   createSessionTokens,
   FLOW_LASTS_MS,

@@ -5,7 +5,7 @@ import type { Database } from "#db/client.ts";
 import { beatReplica, endReplica } from "#db/service/leases.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
+import type { StopStack } from "#lib/process.ts";
 import type { TickName, TickReport } from "#model/schedule.ts";
 import { LIFE_SIGN_EVERY_MS } from "#operations/service-life.ts";
 

@@ -6,9 +6,8 @@ import { z } from "zod";
 import type { Config } from "#config/config.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import { childEnvironment } from "#lib/process.ts";
+import { childEnvironment, type StopStack } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
 /** The history of a demonstration is copied in seconds. No other client uses this emulator, so the rate may be high. */

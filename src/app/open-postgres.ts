@@ -8,8 +8,8 @@ import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import { makePrivate } from "#lib/files.ts";
 import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import type { StopStack } from "#lib/stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 

@@ -15,11 +15,11 @@ import {
   findUnknown,
   type Given,
   isPlain,
+  readSecretFiles,
   show,
 } from "./environment-mistakes.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
-import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
 import { toConfig, toEnvironmentChannels, toPublicUrl } from "./to-config.ts";
 

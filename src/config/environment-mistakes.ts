@@ -1,9 +1,11 @@
 /** What is wrong with the variables of the environment, beyond each one's own rule. */
 import path from "node:path";
+import { toError } from "#lib/errors.ts";
 import { closestName } from "#lib/text.ts";
 import { checkAddress, findFolderMistake } from "./check-opening.ts";
 import { SECRETS, VARIABLES } from "./environment.ts";
 import type { Alerting } from "./file/config-file.ts";
+import { findSecretFault, readSecretText } from "./secret-file.ts";
 
 export type Given = Record<string, string>;
 
@@ -89,4 +91,30 @@ function findIncomplete(given: Given): string[] {
     if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
   }
   return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
+}
+
+/** Fills in secrets that are given as a file, without the last line end. Returns the mistakes. */
+export function readSecretFiles(given: Record<string, string>): string[] {
+  const mistakes: string[] = [];
+  for (const name of SECRETS) {
+    const file = given[`${name}_FILE`];
+    if (file === undefined) continue;
+    if (given[name] !== undefined) {
+      mistakes.push(
+        `${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}: remove one of the two`,
+      );
+      continue;
+    }
+    try {
+      const text = readSecretText(file);
+      const fault = findSecretFault(text);
+      if (fault === null) given[name] = text;
+      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: ${fault}`);
+    } catch (thrown) {
+      mistakes.push(
+        `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,
+      );
+    }
+  }
+  return mistakes;
 }

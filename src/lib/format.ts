@@ -105,3 +105,14 @@ export function wordBound(issue: z.core.$ZodIssue): string | null {
   if (issue.origin === "string") return `must have ${most} ${many(bound, "character")}`;
   return issue.origin === "array" ? `must have ${most} ${many(bound, "item")}` : `must be ${most} ${bound}`;
 }
+
+/** Returns the time in whole seconds, as a person types it: `2026-11-21T14:00:00Z`. */
+export function showIso(at: number): string {
+  return new Date(Math.floor(at / 1_000) * 1_000).toISOString().replace(".000Z", "Z");
+}
+
+/** Returns day and minute in UTC: `2026-11-21 14:03`. A time that no date can hold becomes `?`. */
+export function showMinute(atMs: number): string {
+  const iso = Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
+  return iso.slice(0, 16).replace("T", " ");
+}

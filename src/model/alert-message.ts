@@ -1,3 +1,4 @@
+/** The message of an alert. */
 import { z } from "zod";
 import {
   ADVICE_STATES,
@@ -169,3 +170,10 @@ export const alertMessage = z.object({
 });
 
 export type AlertMessage = z.infer<typeof alertMessage>;
+
+/**
+ * The way a channel shows a later message about the same alert. `post-anew`: a new message, which notifies people.
+ * `update-in-place`: a change of the earlier message, which notifies nobody. `same-incident`: the receiver recognises
+ * the alert by its key and does not notify people again.
+ */
+export type LaterMessage = "post-anew" | "update-in-place" | "same-incident";

@@ -1,4 +1,5 @@
 /** Spans of time: how far back the platform shows events, and which spans a run may have. */
+import { showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 
 /** A half-open span: includes `from`, excludes `to`. Epoch ms. */
@@ -107,9 +108,4 @@ export function findLengthFault({
         rule: `at most ${MAX_RUN_DAYS} days before to, but is ${days} days before it`,
       }
     : null;
-}
-
-/** Returns the time in whole seconds, as a person types it: `2026-11-21T14:00:00Z`. */
-export function showIso(at: number): string {
-  return new Date(Math.floor(at / 1_000) * 1_000).toISOString().replace(".000Z", "Z");
 }

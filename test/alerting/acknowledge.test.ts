@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { lockAlert } from "#db/alerting/alert-acts.ts";
-import { readFailingChannels } from "#db/delivery/channel-health.ts";
+import { lockAlert } from "#db/alerting/unwatched-zones.ts";
+import { readFailingChannels } from "#db/delivery/channel-states.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";

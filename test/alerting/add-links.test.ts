@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
-import { addLinks, sampleLinks } from "#stages/alerting/message/add-links.ts";
-import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
+import { addLinks, sampleLinks } from "#stages/alerting/message/links.ts";
+import { buildTestMessage } from "#stages/alerting/message/self-message.ts";
 import type { LinkRule } from "#stages/alerting/routing/routing.ts";
 import { incidentWith, messageOf } from "../delivery/support/messages.ts";
 

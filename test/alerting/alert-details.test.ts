@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { parseDetails } from "#stages/alerting/alert-record.ts";
 import { messageOf } from "../delivery/support/messages.ts";
 
 test("parseDetails returns the stored message", () => {

@@ -6,13 +6,11 @@ import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
-import { detailsOfChanges } from "#stages/alerting/message/describe-changes.ts";
-import { headlineOf } from "#stages/alerting/message/headline.ts";
-import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
-import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
-import { toSituation } from "#stages/alerting/mute.ts";
+import { silenceChoices, silenceCommand } from "#stages/alerting/message/commands.ts";
+import { detailsOfChanges, headlineOf } from "#stages/alerting/message/headline.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { findSilence } from "#stages/alerting/silence.ts";
+import { toSituation } from "#stages/alerting/verdict-effects.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const SINCE = Math.floor(NOW / MINUTE_MS) - 87;

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
+import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
 import { type NotifyReason, VERDICT_LOOKS } from "#model/kinds.ts";
-import type { LaterMessage } from "#model/later-message.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { resolveByHand } from "#stages/alerting/act-on-alert.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { episodeKeyOf, fingerprintOf, notificationKeyOf } from "#model/fingerprint.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 
 const subject = { kind: "spike", zoneId: 101, ruleId: "942100" };
 

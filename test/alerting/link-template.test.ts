@@ -6,7 +6,7 @@ import {
   findTemplateMistake,
   type LinkValues,
   MAX_TEMPLATE_CHARS,
-} from "#stages/alerting/message/link-template.ts";
+} from "#stages/alerting/message/links.ts";
 import { HOSTILE } from "../delivery/support/hostile.ts";
 
 const VALUES: LinkValues = {

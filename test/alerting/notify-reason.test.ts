@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { ENDINGS } from "#model/words.ts";
-import { lastSent, notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { lastSent, notifiedChannels, toNotifications } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
-import { toNotifications } from "#stages/alerting/to-notifications.ts";
 import { incidentWith } from "../delivery/support/messages.ts";
 import { alertSpike, endAt, NOW, play } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import type { LaterMessage } from "#model/later-message.ts";
+import type { LaterMessage } from "#model/alert-message.ts";
 import type { AlertRecord, Transition } from "#stages/alerting/alert-record.ts";
 import { isCalm } from "#stages/alerting/alert-spike.ts";
 import { alertSpike, endAt, NOW, play, type Receivers } from "./support.ts";

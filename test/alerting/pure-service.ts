@@ -7,15 +7,14 @@ import {
   toAcknowledgedMessage,
   toResolvedMessage,
 } from "#stages/alerting/act-on-alert.ts";
-import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { notifiedChannels, toNotifications } from "#stages/alerting/alert-history.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { type Context, createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
-import { toSituation } from "#stages/alerting/mute.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers } from "#stages/alerting/one-cause.ts";
-import { toNotifications } from "#stages/alerting/to-notifications.ts";
+import { toSituation } from "#stages/alerting/verdict-effects.ts";
 
 export interface HeldAlert {
   readonly id: number;

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
-import { reportDestinations } from "#jobs/alerting/report-destinations.ts";
+import { reportDestinations } from "#jobs/alerting/report-channels.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { toReceipt } from "#model/waf-event.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";

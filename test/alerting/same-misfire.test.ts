@@ -5,9 +5,9 @@ import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-reco
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
-import { toSituation } from "#stages/alerting/mute.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { withSameMisfires } from "#stages/alerting/same-misfire.ts";
+import { toSituation } from "#stages/alerting/verdict-effects.ts";
 import { verdictOf } from "../support/stored-verdict.ts";
 import { alertSpike, NOW } from "./support.ts";
 

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { SOURCES_RULE, type StoredAttacker, type StoredSources } from "#model/stored-sources.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
-import { attackerChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
-import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
+import { attackerChoice, silenceChoices, silenceCommand } from "#stages/alerting/message/commands.ts";
 import { findAlertSilence, wouldMute } from "#stages/alerting/silence.ts";
 import { attackerOf, sourcesOf as toSources } from "./incident.ts";
 import { alertSpike, EVIDENCE, NOW } from "./support.ts";

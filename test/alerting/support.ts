@@ -1,5 +1,5 @@
+import type { LaterMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
-import type { LaterMessage } from "#model/later-message.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, isCalm, isSettled } from "#stages/alerting/alert-spike.ts";
 import { decide } from "#stages/alerting/decide.ts";

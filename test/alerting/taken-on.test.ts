@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { spikes } from "#db/schema/spikes.ts";
-import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
+import { raiseSelfAlert } from "#jobs/alerting/persist-transition.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { explainAlert } from "#stages/alerting/explain-alert.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { isNeedless } from "#db/delivery/drop-notifications.ts";
 import { alerts, silences } from "#db/schema/alerts.ts";
 import { channelStates, notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { isNeedless } from "#db/service/last-errors.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { ENDINGS } from "#model/words.ts";

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import pino from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { replicas } from "#db/schema/service.ts";
-import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
+import { raiseSelfAlert } from "#jobs/alerting/persist-transition.ts";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";

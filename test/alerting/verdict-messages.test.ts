@@ -7,7 +7,7 @@ import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { VERDICTS } from "#model/kinds.ts";
 import { LOOK_AFTER_MS } from "#model/verdict.ts";
 import { maskMessage } from "#operations/alerts/mask-message.ts";
-import { exclusionOf } from "#stages/alerting/message/exclusion-command.ts";
+import { exclusionOf } from "#stages/alerting/message/commands.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { at, openAlertWorld } from "./alert-world.ts";

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { openLifeSign } from "#app/open-life-sign.ts";
 import { readReplicas } from "#db/service/leases.ts";
 import { createLog } from "#lib/log.ts";
-import { createStopStack } from "#lib/stop-stack.ts";
+import { createStopStack } from "#lib/process.ts";
 import { assessService } from "#operations/service-life.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { openArchiveFiles } from "#app/open-archive-store.ts";
-import { createStopStack } from "#lib/stop-stack.ts";
+import { createStopStack } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

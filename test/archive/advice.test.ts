@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import type { Emulator } from "#emulator/emulator.ts";
-import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
+import { createAskAdvice } from "#jobs/alerting/fetch-advice.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";

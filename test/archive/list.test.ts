@@ -5,7 +5,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/waf-event.ts";
 import { eraseAddress } from "#operations/privacy/erase-address.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { type Ask, createClient, openArchive, post } from "./support.ts";

@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core";
 import { createApp, type RunningApp } from "#app/app.ts";
 import { parseServiceConfig } from "#config/config.ts";
 import { createEmulator } from "#emulator/emulator.ts";
-import { createSignInLink } from "#operations/create-sign-in-link.ts";
+import { createSignInLink } from "#operations/keys/issue-key.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 import { archiveOneDay } from "./archive-one-day.ts";

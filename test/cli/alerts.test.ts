@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { NOT_SHOWN } from "#db/delivery/drop-notifications.ts";
 import { alerts, silences } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { NOT_SHOWN } from "#db/service/last-errors.ts";
 import { loadSubject } from "#faces/cli/commands.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { at } from "../alerting/alert-world.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseTime } from "#faces/cli/edge/parse-time.ts";
+import { parseTime } from "#faces/cli/edge/flag-reader.ts";
 import { formatUtc } from "#faces/console/look/words.ts";
 import { showSecond, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";

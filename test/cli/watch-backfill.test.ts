@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { advanceSearch } from "#db/coverage/horizons.ts";
-import { describeBackfill, watchBackfill } from "#faces/cli/start/watch-backfill.ts";
+import { describeBackfill, watchBackfill } from "#faces/cli/start/describe-running.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";

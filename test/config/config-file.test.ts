@@ -6,7 +6,7 @@ import { parseConfig, parseServiceConfig } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
 import { UsageError } from "#lib/errors.ts";
 import { pollExpression, TICK_NAMES, toSchedule } from "#model/schedule.ts";
-import { PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
+import { PLACEHOLDERS } from "#stages/alerting/message/links.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { makePipe } from "../support/make-pipe.ts";

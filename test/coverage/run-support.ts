@@ -9,7 +9,7 @@ import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 interface RunParts {

@@ -9,12 +9,17 @@ import {
   toSlackMessage,
   toWholeSlackMessage,
 } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
-import { buildDigest, countFitting, digestKeyOf, toMember } from "#stages/delivery/digest-message.ts";
-import { describeMembers } from "#stages/delivery/message/describe-digest.ts";
+import {
+  buildDigest,
+  countFitting,
+  describeMembers,
+  digestKeyOf,
+  toMember,
+} from "#stages/delivery/digest-message.ts";
 import { discordRequest } from "./channels/discord/schema.ts";
 import { emailMessage } from "./channels/email/schema.ts";
 import { slackWords } from "./channels/slack/schema.ts";

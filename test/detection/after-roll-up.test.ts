@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { noteRising } from "#db/coverage/platform-health.ts";
 import { platformHealth } from "#db/schema/coverage.ts";
-import { createAfterRollUp } from "#jobs/detection/after-roll-up.ts";
+import { createAfterRollUp } from "#jobs/detection/roll-up-trends.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
 const MINUTE = 60_000;

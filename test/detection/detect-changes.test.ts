@@ -7,8 +7,7 @@ import { createDetectRuleChangesJob } from "#jobs/detection/detect-rule-changes.
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { Transitions } from "#stages/alerting/alert-record.ts";
+import { parseDetails, Transitions } from "#stages/alerting/alert-record.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { END, openDetectWorld } from "./detect-support.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readRaisableSpikes } from "#db/alerting/alerts.ts";
-import { deleteKnownSource, insertKnownSource } from "#db/detection/known-sources.ts";
+import { deleteKnownSource, insertKnownSource } from "#db/detection/exclusions.ts";
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detection/source-events.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
@@ -10,8 +10,8 @@ import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
 import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { WAITS_HERE } from "../db/migrated-database.ts";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
-import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
+import { suggestZ, toAttackHours } from "#stages/detection/backtest/backtest.ts";
 import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { naiveSum } from "./support/log-peak-guard.ts";

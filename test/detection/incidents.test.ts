@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { SourceKind } from "#model/kinds.ts";
-import { countSenders } from "#stages/detection/count-senders.ts";
+import { joinIntervalMinutes } from "#stages/alerting/verdict-effects.ts";
+import { countSenders } from "#stages/detection/assess-series.ts";
 import { endIncidents, followFired, groupByKey } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { findMembership } from "#stages/detection/incidents/member-share.ts";
-import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
 import type { Fire } from "#stages/detection/sources/judge-sources.ts";
+import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
 
 const START = 29_000_000;
 

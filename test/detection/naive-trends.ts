@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { BUCKET_WIDTHS } from "#model/kinds.ts";
-import { bucketStart } from "#stages/detection/bucket.ts";
+import { bucketStart } from "#stages/detection/detection-settings.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** `zone rule width start` (start in epoch ms) -> counts. */

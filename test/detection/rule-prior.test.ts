@@ -1,11 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { WINDOWS } from "#model/kinds.ts";
-import { DEFAULT_Z } from "#stages/detection/policy.ts";
-import { addMinute, createHourHistory } from "#stages/detection/thresholds/hour-history.ts";
-import { toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
+import { DEFAULT_Z } from "#stages/detection/detection-settings.ts";
+import {
+  addMinute,
+  createHourHistory,
+  toDailyCounts,
+  toRulePrior,
+} from "#stages/detection/thresholds/hour-history.ts";
 import { computeThresholds } from "#stages/detection/thresholds/thresholds.ts";
-import { toDailyCounts } from "#stages/detection/thresholds/to-daily-counts.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
 import { findEpisodes } from "./support/scan-history.ts";
 

@@ -7,7 +7,7 @@ import {
   findSummed,
   type LeadRank,
 } from "#stages/detection/incidents/member-share.ts";
-import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
+import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
 
 const START = 29_000_000;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { attempt, type Pass } from "#jobs/detection/source-pass.ts";
+import { attempt, type Pass } from "#jobs/detection/source-hours.ts";
 import type { DueZone } from "#jobs/detection/source-tick.ts";
 import type { Log } from "#lib/log.ts";
 

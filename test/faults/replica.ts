@@ -12,7 +12,7 @@ import { toSchedule } from "#model/schedule.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 
 export const ZONE = 101;

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import { createAuthenticate, createLastUsed } from "#faces/http/keys/authenticate.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, isSameKey } from "#model/access-key.ts";
-import { openAdminKey } from "#operations/keys/open-admin-key.ts";
-import { readExpiry } from "#operations/keys/wanted-key.ts";
+import { openAdminKey, readExpiry } from "#operations/keys/issue-key.ts";
 import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

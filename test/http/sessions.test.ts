@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createSignInLink } from "#operations/create-sign-in-link.ts";
+import { createSignInLink } from "#operations/keys/issue-key.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 

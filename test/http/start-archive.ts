@@ -14,8 +14,8 @@ import { createAuditExport, type PlatformDeps } from "#faces/http/routes/edge/pl
 import type { FeedDeps } from "#faces/http/routes/v1/alert-stream.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
+import { createStopStack } from "#lib/process.ts";
 import { createSecret } from "#lib/secret.ts";
-import { createStopStack } from "#lib/stop-stack.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Role } from "#model/kinds.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";

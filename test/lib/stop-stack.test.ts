@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createStopStack } from "#lib/stop-stack.ts";
+import { createStopStack } from "#lib/process.ts";
 
 test("teardown runs in reverse order, once, and one failure does not keep the rest running", async () => {
   const calls: string[] = [];

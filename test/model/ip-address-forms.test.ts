@@ -4,8 +4,8 @@ import { matchesSources } from "#model/subject.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { toListEvent, toSearchEvent } from "#stages/ingest/to-event.ts";
+import { matchTombstones } from "#stages/privacy/erasure-guard.ts";
 import { createErasureTarget, singleAddress } from "#stages/privacy/erasure-target.ts";
-import { matchTombstones } from "#stages/privacy/match-tombstones.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { KEY } from "../privacy/erasure-world.ts";
 

@@ -176,7 +176,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["hour-status.ts", "every status, the worst first"],
   ["requests.ts", "what was done with a request, the gravest first"],
   ["verdict-effects.ts", "the numbers that say whether something is new in the zone"],
-  ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
+  ["alert-history.ts", "the reasons that a channel needs the alert's beginning for"],
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["words.ts", "the reasons of a message that a person has to notice"],

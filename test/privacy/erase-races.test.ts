@@ -8,7 +8,7 @@ import { storePage } from "#db/ingest/store-page.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
 import { acquireLease } from "#db/service/leases.ts";
-import { createEraseLeftoversJob } from "#jobs/privacy/erase-leftovers.ts";
+import { createEraseLeftoversJob } from "#jobs/privacy/pseudonymise-ips.ts";
 import { openRawBlock, packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import { eraseAddress } from "#operations/privacy/erase-address.ts";

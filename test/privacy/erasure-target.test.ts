@@ -3,15 +3,14 @@ import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
 import { readAddress } from "#model/ip-address.ts";
+import { matchTombstones } from "#stages/privacy/erasure-guard.ts";
 import {
   createErasureTarget,
   type Network,
   readNetwork,
   singleAddress,
 } from "#stages/privacy/erasure-target.ts";
-import { matchTombstones } from "#stages/privacy/match-tombstones.ts";
-import { toPseudonym } from "#stages/privacy/pseudonym.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey, toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 const KEY = createPseudonymKey(createSecret("a key of thirty-two characters!!"));

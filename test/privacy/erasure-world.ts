@@ -8,7 +8,7 @@ import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { createSecret } from "#lib/secret.ts";
 import { openRawBlock } from "#model/raw-block.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
 import { type Ran, runStoreCommand } from "../cli/run-store-command.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { readKeyProblem, replaceKeyId } from "#db/privacy/pseudonym-keys.ts";
+import { readKeyProblem, replaceKeyId } from "#db/privacy/pseudonymise.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";

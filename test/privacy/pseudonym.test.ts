@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
-import { isFullAddress, isPseudonym, splitPseudonym, toPseudonym } from "#stages/privacy/pseudonym.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import {
+  createPseudonymKey,
+  isFullAddress,
+  isPseudonym,
+  splitPseudonym,
+  toPseudonym,
+} from "#stages/privacy/pseudonym.ts";
 
 const KEY = createPseudonymKey(createSecret("a key of thirty-two characters!!"));
 const OTHER = createPseudonymKey(createSecret("another key of thirty-two chars!"));

@@ -2,7 +2,7 @@ import pino from "pino";
 import { createDatabase } from "#db/client.ts";
 import { createPseudonymiseIpsJob } from "#jobs/privacy/pseudonymise-ips.ts";
 import { createSecret } from "#lib/secret.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
 
 /** One run of pseudonymise-ips in a process of its own: node pseudonymise-process.ts <database> <key> <now>. */
 const [url = "", keyText = "", now = ""] = process.argv.slice(2);

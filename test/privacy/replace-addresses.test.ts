@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readAddress } from "#model/ip-address.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
-import { eraseRecord } from "#stages/privacy/erase-record.ts";
+import { eraseRecord } from "#stages/privacy/erasure-guard.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { isAnother, neighbour, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 

@@ -3,13 +3,13 @@ import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { formatDuration } from "#lib/format.ts";
-import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { DeliveryError, describeFailure } from "#stages/delivery/delivery-error.ts";
 import { retryPause } from "#stages/delivery/forwarding/plan-spans.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import type { JobContext } from "../../context.ts";
 import { type RunTally, refuseWrongSetting, type SpanDeps } from "./forward-span.ts";
 import { forwardZone } from "./forward-zone.ts";
 
@@ -18,10 +18,8 @@ const RUN_MS = 60_000;
 /** Zones of one destination that are forwarded at the same time. */
 const LANES = 4;
 
-export interface ForwardEventsDeps extends SpanDeps {
-  readonly log: Log;
+export interface ForwardEventsDeps extends SpanDeps, Pick<JobContext, "log" | "zoneIds"> {
   readonly destinations: ReadonlyMap<string, Destination>;
-  readonly zoneIds: readonly number[];
   /** Enqueues the job for a destination again. */
   readonly again: (destination: string) => unknown;
 }

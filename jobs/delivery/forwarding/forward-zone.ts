@@ -1,8 +1,12 @@
+/** Forwards the spans of a zone, and proves that they arrived. */
+
+import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   createCursor,
   type ForwardedZone,
   moveCursor,
+  readChangedMinutes,
   readCursor,
 } from "#db/delivery/forwarding/forward-cursors.ts";
 import {
@@ -11,18 +15,23 @@ import {
   noteSpan,
   readClosed,
   readDueSpans,
+  readHoursAgain,
+  readUnproven,
+  storeArrival,
+  type UnprovenHour,
 } from "#db/delivery/forwarding/forward-hours.ts";
-import { readChangedMinutes } from "#db/detection/changed-minutes.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { countMatches } from "#db/search/open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { assertFence } from "#db/service/leases.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
-import { hourSpan, planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
+import { planFilters } from "#stages/archive/query/plan-search.ts";
+import { hourSpan, judgeArrival, planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { keptFrom } from "#stages/privacy/retention.ts";
 import { forwardSpan, type RunTally, type SpanDeps } from "./forward-span.ts";
-import { proveArrivals } from "./prove-arrivals.ts";
 
 /** A minute is over for the polls this long after its end. Records come with the list, some minutes later. */
 const SETTLE_MS = 5_000;
@@ -31,7 +40,7 @@ const SETTLE_RECORDS_MS = 2 * MINUTE_MS;
 const AGAIN_MS = 2 * MINUTE_MS;
 const MOST_MINUTES = 240;
 
-export interface ZoneRun {
+interface ZoneRun {
   readonly destination: Destination;
   readonly zoneId: number;
   readonly lease: HeldLease;
@@ -112,5 +121,54 @@ function commit(
   return inTransaction(database, async ({ tx }) => {
     await write(tx);
     await assertFence(tx, lease.name, lease.fence);
+  });
+}
+
+/** A receiver may count an event only after it has refreshed its index. */
+const IDLE_MS = 30_000;
+const MOST_HOURS = 100;
+
+/** Decides which of the hours that are sealed, or gaps, have arrived. Returns whether some have to be read again now. */
+async function proveArrivals(deps: SpanDeps, run: ZoneRun, zone: ForwardedZone): Promise<boolean> {
+  const { db } = deps.database;
+  const { destination, signal } = run;
+  const { count } = destination.sink;
+  const cursor = await readCursor(db, zone);
+  if (cursor === null) return false;
+  const idleMs = count === null ? 0 : IDLE_MS;
+  const hours = await readUnproven(db, zone, { cursor, idleMs, limit: MOST_HOURS });
+  let readAgain = 0;
+  for (const hour of hours) {
+    signal.throwIfAborted();
+    const { startsAt, acknowledged, refused, wasSentAgain } = hour;
+    const stored = await countStored(deps, run, hour);
+    const counted = count === null ? null : await count({ zoneId: zone.zoneId, startsAt }, signal);
+    const isRead = hour.readCount === stored;
+    const verdict = judgeArrival({ stored, acknowledged, refused, counted, isRead, wasSentAgain });
+    if (verdict === "arrived" || verdict === "differs") {
+      await storeArrival(db, zone, { startsAt, arrival: verdict, stored, counted });
+      continue;
+    }
+    readAgain += 1;
+    const isAnew = verdict === "send-again";
+    await inTransaction(deps.database, ({ tx }) => readHoursAgain(tx, zone, [startsAt], { isAnew, stored }));
+  }
+  return readAgain > 0 || hours.length === MOST_HOURS;
+}
+
+/** Returns how many stored events of the hour pass the filter. An archive day cannot change, so its last count stays. */
+async function countStored(
+  { database }: SpanDeps,
+  { destination, zoneId }: ZoneRun,
+  { startsAt, stored, readCount }: UnprovenHour,
+): Promise<number> {
+  if (destination.where.length === 0) return stored;
+  const clauses = planFilters(destination.where);
+  const span = hourSpan(startsAt);
+  return inSearchTransaction(database, async (tx) => {
+    const archived = await readArchivedDays(tx, zoneId, span);
+    if (archived.length > 0) return readCount ?? 0;
+    const counts = await countMatches(tx, zoneId, { ...span, clauses }, [span]);
+    return counts.reduce((sum, { total }) => sum + total, 0);
   });
 }

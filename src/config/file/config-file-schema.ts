@@ -13,7 +13,7 @@ import {
 } from "#model/kinds.ts";
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
+import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/links.ts";
 import { channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
 import { signInEntry } from "./sign-in-entry.ts";
 

@@ -17,9 +17,8 @@ import { type BackupManifest, countArchiveFiles, countRows } from "#operations/b
 import { writeBackup } from "#operations/backup/write-backup.ts";
 import { withArchive } from "./archive/with-archive.ts";
 import { SUMMARIES } from "./commands.ts";
-import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
-import { writeJson } from "./edge/write-json.ts";
 import { readActor } from "./options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 

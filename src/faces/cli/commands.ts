@@ -109,7 +109,7 @@ const SUBJECTS = {
   },
   trends: {
     description: "Count events over time.",
-    load: async () => [(await import("#operations/rules/trends.ts")).showTrend],
+    load: async () => [(await import("#operations/rules/rule-replay.ts")).showTrend],
   },
   zones: {
     description: "List zones and their state.",

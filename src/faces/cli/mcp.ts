@@ -3,8 +3,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { SUMMARIES } from "./commands.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
-import { pickAsk } from "./operations/pick-ask.ts";
-import { allowRemote } from "./operations/remote-commands.ts";
+import { allowRemote, pickAsk } from "./operations/remote-commands.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const HELP = `

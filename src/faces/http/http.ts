@@ -12,7 +12,6 @@ import { addCompression } from "./compress.ts";
 import { answerUnknown, MAX_PARAM_CHARS, sendProblem, toTold } from "./errors/send-problem.ts";
 import { createFailedKeys } from "./keys/authenticate.ts";
 import { addGuard, addPermissions, type GuardParts } from "./keys/guard.ts";
-import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
 import type { People, Sessions } from "./keys/sessions.ts";
 import {
   type ConnectionLimits,
@@ -20,7 +19,13 @@ import {
   createConnections,
   refuseConnection,
 } from "./limits/limit-connections.ts";
-import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
+import {
+  createSecurityEvents,
+  limitAddresses,
+  limitKeys,
+  type RequestLimits,
+  type SecurityEventsOptions,
+} from "./limits/limit-requests.ts";
 import { createIsOwnHost } from "./limits/origin.ts";
 import {
   addConcurrencyLimit,
@@ -29,10 +34,9 @@ import {
   refuseEncodedBody,
   refuseTwoHosts,
 } from "./limits/refuse.ts";
-import type { Metrics } from "./metrics.ts";
+import { addMetrics, type Metrics } from "./metrics.ts";
 import { type AnswerPage, addConsole, SECURITY_HEADERS, TLS_HEADERS } from "./page/add-console.ts";
 import { addLivez, addReadyz, createReadiness, type HealthCheck } from "./readiness.ts";
-import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi, addRedirectToDocs } from "./routes/openapi.ts";
 import { readNativeJson, validatorCompiler } from "./routes/read-body.ts";
 import { addSession } from "./routes/session.ts";

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { acknowledgeAlert, lockAlert } from "#db/alerting/alert-acts.ts";
 import type { ReportedAlert } from "#db/alerting/alert-reports.ts";
 import {
   type AlertRow,
@@ -9,6 +8,7 @@ import {
   lockSpike,
 } from "#db/alerting/alerts.ts";
 import { lockSpikesOf, markSpike } from "#db/alerting/marks.ts";
+import { acknowledgeAlert, lockAlert } from "#db/alerting/unwatched-zones.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { resolveMembers, storeResolved } from "#jobs/alerting/resolve-alert.ts";
 import { MINUTE_MS } from "#lib/units.ts";
@@ -29,11 +29,9 @@ import {
   toAcknowledgedMessage,
   toResolvedMessage,
 } from "#stages/alerting/act-on-alert.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { notifiedChannels } from "#stages/alerting/alert-history.ts";
-import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { notifiedChannels, toNotifications } from "#stages/alerting/alert-history.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
-import { toNotifications } from "#stages/alerting/to-notifications.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { Name, notFound, Text } from "../fields.ts";
 import type { Changed, Changing } from "../operation.ts";

@@ -7,9 +7,9 @@ import { lineOf, RowId, RowNumber, Text } from "../fields.ts";
 import { type Changing, defineChange } from "../operation.ts";
 import { makeChange } from "../perform.ts";
 import { Refusal } from "../refusal.ts";
-import { DurationMinutes } from "../silences/silence-end.ts";
+import { DurationMinutes } from "../silences/end-silence.ts";
 import { Acted, actOnAlert, Marked, NOTHING, sayUnmarked, type WantedAct } from "./act-on-alert.ts";
-import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
+import { ALERT_FILTER, readFilter } from "./alert.ts";
 
 /** The most alerts that one request names, and the most that its options select. */
 const MOST_NAMED = 200;

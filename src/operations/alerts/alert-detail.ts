@@ -16,26 +16,24 @@ import {
   SILENCE_SCOPES,
   SOURCE_KINDS,
 } from "#model/kinds.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 import {
   attackerChoice,
   type SilenceChoice,
   silenceChoices,
-} from "#stages/alerting/message/silence-choices.ts";
-import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
+  silenceCommand,
+} from "#stages/alerting/message/commands.ts";
 import { toSilences } from "#stages/alerting/silence.ts";
 import { maskRows } from "#stages/archive/mask/mask.ts";
 import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
-import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
+import { suggestZ } from "#stages/detection/backtest/backtest.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
 import { describeVerdicts, VERDICT_PARTS } from "../verdicts/verdict.ts";
-import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
-import { listSilenced } from "./list-silenced.ts";
+import { Alert, findAlert, listSilenced, MutedBy, toAlert, toMutedBy } from "./alert.ts";
 import { maskAttacker, maskMessage } from "./mask-message.ts";
 import { sayAlert } from "./say-alert.ts";
 

@@ -1,17 +1,41 @@
+/** An alert as the API shows it, and the filter of its list. */
 import { z } from "zod";
-import { type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
+import { type AlertFilter, type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
+import type { AlertRow } from "#db/alerting/alerts.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { ALERT_KINDS, ALERT_STATES, MUTES, SEVERITIES, VERDICTS } from "#model/kinds.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { findMute } from "#stages/alerting/alert-history.ts";
-import { Transitions } from "#stages/alerting/alert-record.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { findAlertSilence, type SignedSilence, toSilences } from "#stages/alerting/silence.ts";
-import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
+import { parseDetails, Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
+import {
+  findAlertSilence,
+  type SignedSilence,
+  toSilencedAlert,
+  toSilences,
+  wouldMute,
+} from "#stages/alerting/silence.ts";
 import type { Caller } from "../caller.ts";
-import { IsoTime, maySee, Name, notFound, Text, toIso, toIsoOrNull } from "../fields.ts";
-import { summariseAlert } from "./summarise-alert.ts";
+import {
+  IsoTime,
+  maySee,
+  Name,
+  notFound,
+  oneOrMore,
+  RowId,
+  RulePattern,
+  Text,
+  Time,
+  toIso,
+  toIsoOrNull,
+  visibleZones,
+  ZoneId,
+} from "../fields.ts";
+import type { Asked } from "../operation.ts";
+import { Refusal } from "../refusal.ts";
+import { requireZone } from "../require-known.ts";
+import { checkOrder } from "../span.ts";
+import { summariseAlert } from "./mask-message.ts";
 
 /** The silence that mutes an alert: by whom, until when and why. */
 export const MutedBy = z.object({ id: z.number().int(), expiresAt: IsoTime, createdBy: Text, reason: Text });
@@ -69,7 +93,7 @@ export const Alert = z
 export type Alert = z.infer<typeof Alert>;
 
 /** The inputs of alerts besides their rows. */
-export interface AlertView {
+interface AlertView {
   readonly now: number;
   /** The silences in force. */
   readonly silences: readonly SignedSilence[];
@@ -109,4 +133,76 @@ export async function findAlert(db: Queryable, caller: Caller, id: number): Prom
   const row = await readAlert(db, id);
   if (row === null || !maySee(caller, row.zoneId)) throw notFound(`alert ${id}`);
   return row;
+}
+
+/** The members of an input that select alerts. */
+export const ALERT_FILTER = {
+  zone: ZoneId.optional().describe("Only alerts of this shield zone."),
+  rule: RulePattern.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
+  severity: oneOrMore(SEVERITIES).optional(),
+  kind: oneOrMore(ALERT_KINDS).optional().describe("self: alerts of Longwatch about itself."),
+  incident: RowId.optional().describe("Only the alerts of the rules that are part of this incident's alert."),
+  since: Time.optional().describe("Alerts that fired at this time or later."),
+  until: Time.optional().describe("Alerts that fired before this time."),
+};
+
+type Wanted = z.output<z.ZodObject<typeof ALERT_FILTER>>;
+
+/** @throws {Refusal} 403 for a zone of others, 422 for a zone or an incident that does not exist */
+export async function readFilter(asked: Asked, wanted: Wanted): Promise<Omit<AlertFilter, "limit">> {
+  const { zone, rule, severity, kind, incident, since, until } = wanted;
+  checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
+  const zoneIds = visibleZones(asked.caller, zone);
+  if (zone !== undefined) await requireZone(asked, zone);
+  const row = incident === undefined ? null : await readAlert(asked.db, incident);
+  if (incident !== undefined && (row === null || !maySee(asked.caller, row.zoneId))) {
+    const mistake = {
+      field: "incident",
+      value: `"${incident}"`,
+      rule: "must be the number of a stored alert",
+    };
+    throw new Refusal(422, { slug: "unknown-incident", mistakes: [mistake] });
+  }
+  return {
+    zoneIds,
+    rule,
+    severities: severity,
+    kinds: kind,
+    incidentId: incident,
+    sinceMs: since,
+    untilMs: until,
+  };
+}
+
+/** A time in which a silence was in force for an alert. Epoch ms. */
+interface Silenced {
+  readonly silence: SignedSilence;
+  readonly fromMs: number;
+  /** Null while it lasts. */
+  readonly toMs: number | null;
+}
+
+/**
+ * Returns when silences muted an open alert: those that match it as it is now, and those that muted a transition of it.
+ * A silence mutes nothing before it was made, although it may begin earlier.
+ */
+export function listSilenced(row: AlertRow, silences: readonly SignedSilence[], nowMs: number): Silenced[] {
+  const alert = toSilencedAlert(row);
+  const [firedAtMs, resolvedAtMs] = [row.firedAt.getTime(), row.resolvedAt?.getTime() ?? null];
+  const known = new Set(toAlertRecord(row).transitions.map(({ silencedBy }) => silencedBy));
+  const openUntilMs = resolvedAtMs ?? nowMs;
+  return silences
+    .filter(({ id, matchers }) => known.has(id) || wouldMute(matchers, alert))
+    .map((silence) => {
+      const { startsAtMs, expiresAtMs, createdAtMs } = silence;
+      const toMs = Math.min(expiresAtMs, openUntilMs);
+      const isOver = expiresAtMs <= nowMs || resolvedAtMs !== null;
+      return {
+        silence,
+        fromMs: Math.max(startsAtMs, createdAtMs <= nowMs ? createdAtMs : startsAtMs, firedAtMs),
+        toMs: isOver ? toMs : null,
+      };
+    })
+    .filter(({ fromMs, toMs }) => fromMs < (toMs ?? nowMs + 1))
+    .sort((one, other) => one.fromMs - other.fromMs);
 }

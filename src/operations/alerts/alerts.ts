@@ -6,10 +6,9 @@ import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { ackAlert, actOnAlerts, markAlert, resolveAlert } from "./act-on-alerts.ts";
-import { Alert, readAlertView, toAlert } from "./alert.ts";
+import { ALERT_FILTER, Alert, readAlertView, readFilter, toAlert } from "./alert.ts";
 import { showContext } from "./alert-context.ts";
 import { showAlert } from "./alert-detail.ts";
-import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
 
 const STYLES = { critical: "red", error: "red", warning: "yellow", info: "cyan" } as const;
 

@@ -1,8 +1,13 @@
+/** The message and the summary of an alert for callers who may not see addresses. */
+
+import type { AlertRow } from "#db/alerting/alerts.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
-import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
+import { gravestSeverity } from "#stages/alerting/alert-history.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { silenceChoices, silenceCommand } from "#stages/alerting/message/commands.ts";
 import { maskAddress, maskNullable, maskRows, maskText } from "#stages/archive/mask/mask.ts";
+import { toSafeLinks } from "#stages/delivery/message/outline-lines.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 type Attacker = NonNullable<AlertMessage["attackers"]>[number];
@@ -91,4 +96,46 @@ function maskTraits<Traits extends { readonly ip?: readonly string[] | undefined
 /** Masks the finding of a member for a zone's sources, because the finding names a source. */
 function maskMember(member: NonNullable<AlertMessage["members"]>[number]) {
   return member.finding === undefined ? member : { ...member, finding: maskText(member.finding) };
+}
+
+/** A short form of an alert; times in epoch ms. Texts come from events: untrusted. */
+interface AlertSummary {
+  readonly id: number;
+  readonly state: AlertRow["state"];
+  readonly severity: AlertMessage["severity"];
+  readonly kind: string;
+  readonly zoneId: number | null;
+  /** The name in the last message; null for a zone without a name. */
+  readonly zoneName: string | null;
+  readonly ruleId: string | null;
+  readonly firedAt: number;
+  readonly acknowledgedAt: number | null;
+  readonly acknowledgedBy: string | null;
+  readonly resolvedAt: number | null;
+  readonly fingerprint: string;
+  /** Null if the stored message cannot be read. */
+  readonly headline: string | null;
+  /** The links of the configuration file. */
+  readonly links: AlertMessage["links"];
+}
+
+export function summariseAlert(row: AlertRow): AlertSummary {
+  const { id, state, kind, zoneId, ruleId, acknowledgedBy, fingerprint } = row;
+  const message = parseDetails(row.details).message;
+  return {
+    id,
+    state,
+    severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
+    kind,
+    zoneId,
+    zoneName: message?.zoneName ?? null,
+    ruleId,
+    firedAt: row.firedAt.getTime(),
+    acknowledgedAt: row.acknowledgedAt?.getTime() ?? null,
+    acknowledgedBy,
+    resolvedAt: row.resolvedAt?.getTime() ?? null,
+    fingerprint,
+    headline: message?.headline ?? null,
+    links: toSafeLinks(message?.links ?? []).map(({ title, href }) => ({ title, url: href })),
+  };
 }

@@ -1,4 +1,4 @@
-import { isNeedless } from "#db/service/last-errors.ts";
+import { isNeedless } from "#db/delivery/drop-notifications.ts";
 import { many, showTime } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine, toLines } from "#lib/text.ts";

@@ -6,9 +6,14 @@ import { readVersion } from "#config/read-version.ts";
 import { BEFORE_BASELINE, listMigrations } from "#db/migrate.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { listTar, TarError, type TarMember } from "#lib/tar.ts";
-import { BackupError } from "./backup-error.ts";
-import { BACKUP_FORMAT, BackupManifest, MANIFEST, MANIFEST_HASH } from "./manifest.ts";
-import { createStepProgress } from "./step-progress.ts";
+import {
+  BACKUP_FORMAT,
+  BackupError,
+  BackupManifest,
+  createStepProgress,
+  MANIFEST,
+  MANIFEST_HASH,
+} from "./manifest.ts";
 
 export interface OpenedBackup {
   readonly manifest: BackupManifest;

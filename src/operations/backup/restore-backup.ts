@@ -9,10 +9,15 @@ import { type ListedApiKey, listApiKeys } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { claimStorage } from "#jobs/archive/archive-store.ts";
 import { type ArchiveStorage, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
-import { BackupError } from "./backup-error.ts";
-import { ARCHIVE_FOLDER, type BackupManifest, countArchiveFiles, countRows } from "./manifest.ts";
+import {
+  ARCHIVE_FOLDER,
+  BackupError,
+  type BackupManifest,
+  countArchiveFiles,
+  countRows,
+  createStepProgress,
+} from "./manifest.ts";
 import type { OpenedBackup } from "./open-backup.ts";
-import { createStepProgress } from "./step-progress.ts";
 
 export interface RestoreOptions {
   /** Without tables. */

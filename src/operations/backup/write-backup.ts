@@ -9,7 +9,7 @@ import { listValidFiles, type ManifestRow } from "#db/archive/archive-files.ts";
 import { type DescribedStore, inSnapshot, readRows } from "#db/backup/tables.ts";
 import type { Database } from "#db/client.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
-import { readKeyId } from "#db/privacy/pseudonym-keys.ts";
+import { readKeyId } from "#db/privacy/pseudonymise.ts";
 import { ARCHIVE_LEASE } from "#jobs/archive/archive-store.ts";
 import { describeDisk, readDiskSpace } from "#lib/disk.ts";
 import { publishFile } from "#lib/files.ts";
@@ -17,16 +17,17 @@ import { createTarWriter } from "#lib/tar.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 import { holdPatiently } from "../backfill/backfill-deps.ts";
-import { BackupError } from "./backup-error.ts";
 import {
   ARCHIVE_FOLDER,
   BACKUP_FORMAT,
+  BackupError,
   type BackupManifest,
+  createStepProgress,
   LEFT_OUT,
   MANIFEST,
   MANIFEST_HASH,
+  type StepProgress,
 } from "./manifest.ts";
-import { createStepProgress, type StepProgress } from "./step-progress.ts";
 
 /** An archive day that is being written takes minutes. */
 const WAIT_FOR_ARCHIVE_MS = 10 * 60_000;

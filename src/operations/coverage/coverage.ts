@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readCoverageDays } from "#db/coverage/coverage-report.ts";
 import { readHourPasses, readRuleCells } from "#db/coverage/rule-cells.ts";
 import { startOfHour } from "#model/horizon.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { IsoTime, Name, Time, toIso, toIsoOrNull, visibleZones, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";

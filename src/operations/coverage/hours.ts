@@ -6,7 +6,7 @@ import { startOfDay, startOfHour } from "#model/horizon.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
 import type { AssessedHour } from "#stages/coverage/hour-status.ts";
 import { TOO_LITTLE_HISTORY } from "#stages/detection/detection-settings.ts";
-import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
+import { judgeableHours } from "#stages/detection/late/find-late.ts";
 import {
   IsoTime,
   Name,

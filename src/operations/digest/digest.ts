@@ -13,16 +13,15 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfHour, toDay } from "#model/horizon.ts";
 import type { AttentionKind } from "#model/kinds.ts";
 import { type DigestLine, digestLine, type WeekFigures, weekFigures } from "#model/weekly-digest.ts";
-import { describeWeek, toRulePage } from "#stages/alerting/message/describe-week.ts";
-import { lastWeek, type Week } from "#stages/alerting/message/weekly-message.ts";
+import { describeWeek, lastWeek, toRulePage, type Week } from "#stages/alerting/message/weekly-message.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/channels/registry.ts";
 import { Name } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
+import { readStorage } from "../service/settings.ts";
 import { readDetails } from "../service/status.ts";
-import { readStorage } from "../service/storage.ts";
 import { readVisibleZones } from "../service/zones.ts";
 import type { ServiceView } from "../service-life.ts";
 

@@ -2,7 +2,7 @@
 import type { Suspicion } from "#db/coverage/platform-health.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { StoredBytes } from "#db/service/service-status.ts";
-import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
+import type { DestinationTotals } from "../forwarding/destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
 
 /** A fact, or why it could not be gathered: one line for a person. */

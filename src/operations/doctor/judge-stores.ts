@@ -1,7 +1,7 @@
 import { POOLER_RULE, UTF8_RULE } from "#db/postgres/server.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
-import { describeSizes } from "../service/storage.ts";
+import { describeSizes } from "../service/settings.ts";
 import {
   type DiskFacts,
   type DoctorFacts,

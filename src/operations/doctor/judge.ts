@@ -1,6 +1,6 @@
 import { many, showTime } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
+import type { DestinationTotals } from "../forwarding/destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
 import {
   type ChannelFacts,

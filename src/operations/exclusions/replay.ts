@@ -18,8 +18,8 @@ import {
   toUrlPattern,
   toWrittenPath,
   toWrittenPattern,
-} from "#stages/detection/exclusion/to-url-pattern.ts";
-import { cutSample } from "#stages/detection/verdict/choose-sample.ts";
+} from "#stages/detection/exclusion/write-forms.ts";
+import { cutSample } from "#stages/detection/verdict/word-verdict.ts";
 import { type RecordDeps, readRecords } from "../search/read-records.ts";
 
 const MOST_SAMPLES = 5;

@@ -8,8 +8,7 @@ import { EXCLUSION_REACHES, EXCLUSION_TOOLS } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
-import { describeClause, writeForms } from "#stages/detection/exclusion/write-forms.ts";
+import { describeClause, toUrlPattern, writeForms } from "#stages/detection/exclusion/write-forms.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
 import { isMaskedClause } from "../alerts/mask-message.ts";
 import {

@@ -6,16 +6,18 @@ import { ROLES } from "#model/kinds.ts";
 import { pageOf, pageQuery, toPage, ZoneNumber } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { issueKey, withdrawKey } from "./issue-key.ts";
-import { KeyItem, toKeyItem } from "./key-item.ts";
 import {
   ADMIN_EXPIRES,
   ADMIN_RULE,
   EXPIRY_RULE,
   isRestrictedAdmin,
+  issueKey,
+  KeyItem,
   MAX_NAME_CHARS,
   readExpiry,
-} from "./wanted-key.ts";
+  toKeyItem,
+  withdrawKey,
+} from "./issue-key.ts";
 
 const TAG = "Keys";
 const PATH = "/api/v1/keys";

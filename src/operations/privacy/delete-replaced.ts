@@ -1,11 +1,10 @@
 import { listRetired, type ManifestRow } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
-import type { Database } from "#db/client.ts";
 import type { RemainingFile } from "#db/privacy/erasures.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "#jobs/archive/archive-store.ts";
 import { deleteRetired, REPLACED_STAYS_MS } from "#jobs/archive/clean-archive.ts";
-import type { Clock } from "#lib/clock.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { FORGET_EVERY_MS, YOUNG_FILE_MS } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
@@ -16,10 +15,8 @@ const WAIT_MS = 30_000;
 /** How long the cache of another process keeps a file that was deleted, at most. */
 const CACHED_MS = YOUNG_FILE_MS + FORGET_EVERY_MS;
 
-interface DeleteReplacedDeps {
-  readonly database: Database;
+interface DeleteReplacedDeps extends Pick<JobContext, "database" | "clock"> {
   readonly archive: ArchiveStore;
-  readonly clock: Clock;
   /** Default: half a minute. */
   readonly waitMs?: number | undefined;
 }

@@ -6,30 +6,26 @@ import type { Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { countAddresses, eraseEvents, lockEventsOf, type ZonedEventKey } from "#db/privacy/erase-events.ts";
-import { rewriteQuarantine } from "#db/privacy/erase-quarantine.ts";
-import { eraseSourceUsual } from "#db/privacy/erase-source-usual.ts";
+import { eraseSourceUsual, rewriteQuarantine } from "#db/privacy/erase-quarantine.ts";
 import { addErased, endErasure, openErasure, type RemainingFile } from "#db/privacy/erasures.ts";
 import { listDays } from "#db/privacy/retention.ts";
 import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
 import { waitForIngest } from "#db/privacy/tombstones.ts";
-import type { ErasedCounts } from "#db/schema/erasures.ts";
+import type { ErasedCounts } from "#db/schema/privacy.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
-import type { Clock } from "#lib/clock.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "#stages/privacy/erasure-guard.ts";
 import { createErasureTarget, type ErasureTarget, type Network } from "#stages/privacy/erasure-target.ts";
-import { ERASED } from "#stages/privacy/pseudonym.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { ERASED, type PseudonymKey } from "#stages/privacy/pseudonym.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { deleteReplaced } from "./delete-replaced.ts";
 
 const EVENTS_PER_TRANSACTION = 1_000;
 
-export interface EraseAddressDeps {
-  readonly database: Database;
+export interface EraseAddressDeps extends Pick<JobContext, "database" | "clock"> {
   readonly key: PseudonymKey;
-  readonly clock: Clock;
   /** Null or left out: no files, which is for databases without archive days. */
   readonly archive?: ArchiveStore | null;
   /** How long to wait for a process that copies or writes the archive. Default: half a minute. */

@@ -3,12 +3,12 @@ import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writ
 import path from "node:path";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { readKeyId, registerKeyId } from "#db/privacy/pseudonym-keys.ts";
+import { readKeyId, registerKeyId } from "#db/privacy/pseudonymise.ts";
 import { toError } from "#lib/errors.ts";
 import { ownCommand, startHint } from "#lib/process.ts";
 import { createSecret } from "#lib/secret.ts";
 import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKey, type PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createPseudonymKey, type PseudonymKey } from "#stages/privacy/pseudonym.ts";
 
 const FILE = "pseudonym.key";
 const KEY_BYTES = 32;

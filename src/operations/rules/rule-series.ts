@@ -6,11 +6,17 @@ import { readMinutesFrom, readReplayCounts, readTrend, type TrendQuery } from "#
 import { formatRounded, showTime } from "#lib/format.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { MARKS, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { bucketEnd, bucketStart, bucketStarts } from "#stages/detection/bucket.ts";
-import { type Sensitivity, sensitivityOf } from "#stages/detection/detection-settings.ts";
-import { isSpiking } from "#stages/detection/judge-minute.ts";
-import { minutesFrom, REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
+import {
+  bucketEnd,
+  bucketStart,
+  bucketStarts,
+  minutesFrom,
+  REPLAYED_DAYS,
+  type Sensitivity,
+  sensitivityOf,
+} from "#stages/detection/detection-settings.ts";
+import { isSpiking } from "#stages/detection/episode.ts";
 import { createSeriesWatch, takeMinute, thresholdsAt } from "#stages/detection/series-watch.ts";
 import { IsoTime, Name, RuleId, Text, Time, toIso, toIsoOrNull, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";

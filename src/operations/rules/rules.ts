@@ -7,8 +7,8 @@ import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
 import { type BucketWidth, RULE_SORTS } from "#model/kinds.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/detection-settings.ts";
 import {
   IsoTime,
   Name,

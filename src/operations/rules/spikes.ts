@@ -4,7 +4,7 @@ import type { SpikeRow } from "#db/detection/spikes.ts";
 import { formatNumber, formatShare, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 import { maskRows } from "#stages/archive/mask/mask.ts";
 import {
   IsoTime,

@@ -6,7 +6,7 @@ import { readNewlyWatched } from "#db/coverage/platform-health.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { countGivenUp } from "#db/delivery/deliveries.ts";
 import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
+import { readKeyProblem } from "#db/privacy/pseudonymise.ts";
 import { readReplicas } from "#db/service/leases.ts";
 import { KEY_REPORT_MS } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS } from "#lib/units.ts";

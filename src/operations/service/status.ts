@@ -13,7 +13,7 @@ import { readZones, type ZoneCoverage } from "../read-zones.ts";
 import { assessService, type ServiceLife, type ServiceView } from "../service-life.ts";
 import { readAttention, readChannels } from "./attention.ts";
 import { HourItem, toHourItem } from "./overview.ts";
-import { readStorage, Storage } from "./storage.ts";
+import { readStorage, Storage } from "./settings.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_ZONES = 500;

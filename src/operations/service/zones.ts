@@ -4,7 +4,7 @@ import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/platform-health.ts";
-import { readLearning } from "#db/detection/learning.ts";
+import { readLearning } from "#db/detection/judged-hours.ts";
 import { type OpenWork, readOpenWork, readServiceStatus } from "#db/service/service-status.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";

@@ -8,9 +8,9 @@ import { IsoTime, lineOf, maySee, notFound, RowNumber, Text } from "../fields.ts
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { requireZones } from "../require-known.ts";
+import { DurationMinutes, ExpiresAt, hasOneEnd, INVALID_SILENCE, MUST_END, readEnd } from "./end-silence.ts";
 import { matchAlert, planSilence, storeSilence } from "./plan-silence.ts";
 import { readMatchers, refuseForeign, StoredMatchers, sayMatchers, WantedMatchers } from "./silence.ts";
-import { DurationMinutes, ExpiresAt, hasOneEnd, INVALID_SILENCE, MUST_END, readEnd } from "./silence-end.ts";
 
 const PATH = "/api/v1/silences";
 

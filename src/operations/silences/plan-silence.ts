@@ -11,14 +11,9 @@ import {
   type SourceKind,
   UNRESOLVED_STATES,
 } from "#model/kinds.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import {
-  attackerChoice,
-  type SilenceChoice,
-  silenceChoices,
-} from "#stages/alerting/message/silence-choices.ts";
-import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
-import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
+import { parseDetails } from "#stages/alerting/alert-record.ts";
+import { attackerChoice, type SilenceChoice, silenceChoices } from "#stages/alerting/message/commands.ts";
+import { type Matchers, toSilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
 import { maskAddress, maskText } from "#stages/archive/mask/mask.ts";
 import { isAddress } from "#stages/detection/incidents/attacker.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";

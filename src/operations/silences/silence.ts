@@ -12,9 +12,8 @@ import {
   UNRESOLVED_STATES,
 } from "#model/kinds.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { Matchers, type SilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
-import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
-import { summariseAlert } from "../alerts/summarise-alert.ts";
+import { Matchers, type SilencedAlert, toSilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
+import { summariseAlert } from "../alerts/mask-message.ts";
 import type { Caller } from "../caller.ts";
 import { IsoTime, lineOf, Name, notFound, RulePattern, Text } from "../fields.ts";
 import { Refusal } from "../refusal.ts";

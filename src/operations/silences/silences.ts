@@ -1,14 +1,76 @@
+/** The operations on silences. */
 import { z } from "zod";
+import { listAlerts, type ReportedAlert } from "#db/alerting/alert-reports.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
 import { showAge, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
-import { ASKED_SILENCE_STATES, LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
+import { DAY_MS } from "#lib/units.ts";
+import {
+  ASKED_SILENCE_STATES,
+  LASTING_SILENCE_STATES,
+  SILENCE_STATES,
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
+import { toSilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
+import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
 import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { addSilence } from "./add-silence.ts";
 import { endSilence, extendSilence } from "./end-silence.ts";
-import { previewSilence } from "./preview-silence.ts";
-import { describeSilence, describeSilences, findSilence, Silence, sayMatchers } from "./silence.ts";
+import {
+  describeSilence,
+  describeSilences,
+  findSilence,
+  readMatchers,
+  Silence,
+  sayMatchers,
+  WantedMatchers,
+} from "./silence.ts";
+
+const MAX_ALERTS = 10_000;
+const MAX_SHOWN = 100;
+const WEEK_MS = 7 * DAY_MS;
+
+const Muted = z.object({
+  count: z.number().int(),
+  items: z.array(Alert).describe(`The newest ${MAX_SHOWN}.`),
+});
+
+const previewSilence = defineQuery({
+  name: "silences.preview",
+  summary: "Show which alerts a silence would mute now and would have muted in the last week",
+  description: "Only alerts that the key may see are counted. Nothing is stored.",
+  http: ["POST", "/api/v1/silences/preview"],
+  tag: "Silences",
+  scope: "read",
+  refuses: [422],
+  input: z.strictObject({ matchers: WantedMatchers }),
+  output: z
+    .object({
+      now: Muted.describe("The unresolved alerts that the silence would mute now."),
+      lastWeek: Muted.describe(
+        "The alerts that fired in the last seven days and match, resolved ones as well.",
+      ),
+    })
+    .meta({ id: "SilencePreview" }),
+  example: { matchers: { zone: [101], rule: ["942*"] } },
+  run: async ({ db, caller, now }, input) => {
+    const { zoneIds } = caller;
+    const matchers = readMatchers(input.matchers, caller);
+    const view = await readAlertView(db, now);
+    const show = (rows: readonly ReportedAlert[]) => {
+      const matching = rows.filter((row) => wouldMute(matchers, toSilencedAlert(row)));
+      return {
+        count: matching.length,
+        items: matching.slice(0, MAX_SHOWN).map((row) => toAlert(row, view)),
+      };
+    };
+    return {
+      now: show(await listAlerts(db, { states: UNRESOLVED_STATES, zoneIds, limit: MAX_ALERTS })),
+      lastWeek: show(await listAlerts(db, { sinceMs: now - WEEK_MS, zoneIds, limit: MAX_ALERTS })),
+    };
+  },
+});
 
 const STYLES = { active: "green", pending: "yellow", expired: "dim" } as const;
 

@@ -8,7 +8,7 @@ import {
   listKnownSources,
   lockKnownSources,
   toKnownSource,
-} from "#db/detection/known-sources.ts";
+} from "#db/detection/exclusions.ts";
 import { showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";

@@ -16,9 +16,9 @@ import {
   storedVerdict,
 } from "#model/verdict.ts";
 import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { parseDetails } from "#stages/alerting/alert-record.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
-import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
+import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/judge-verdict.ts";
 import { findAlert } from "../alerts/alert.ts";
 import { maskVerdict } from "../alerts/mask-message.ts";
 import { IsoTime, RowId, Text, toIso } from "../fields.ts";

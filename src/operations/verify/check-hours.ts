@@ -5,7 +5,7 @@ import { readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { countHours, readDoubledIds, readHourContents } from "#db/coverage/hour-contents.ts";
 import { readStoredCells, readWithdrawnCells } from "#db/coverage/reconcile.ts";
 import { compareBuckets } from "#db/detection/compare-buckets.ts";
-import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
+import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import { compareDays } from "#db/detection/rule-metrics.ts";
 import { readRuleCounts } from "#jobs/coverage/copy-late.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";

@@ -5,13 +5,12 @@ import {
   listSavedViews,
   type SavedViewRow,
   updateSavedView,
-} from "#db/keys/saved-views.ts";
+} from "#db/keys/sessions.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
-import type { Caller } from "../caller.ts";
+import { type Caller, describeLack } from "../caller.ts";
 import { IsoTime, lineOf, Name, notFound, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { describeLack } from "../roles.ts";
 
 const TAG = "Service";
 const PATH = "/api/v1/views";

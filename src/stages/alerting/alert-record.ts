@@ -1,4 +1,6 @@
+/** An alert as it is stored: its transitions and details. */
 import { z } from "zod";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import {
   ALERT_STATES,
   type AlertState,
@@ -116,7 +118,7 @@ export interface Occurrence {
   readonly isSettled?: boolean;
 }
 
-export interface TransitionFacts {
+interface TransitionFacts {
   readonly reason: NotifyReason;
   readonly occurrence: Pick<Occurrence, "id" | "severity" | "openedAtMs">;
   readonly recipients: Recipients;
@@ -184,4 +186,13 @@ export function toResolved(alert: AlertRecord, resolvedAtMs: number | null): Ale
 function stateAfter(before: AlertRecord | null, reason: NotifyReason): AlertRecord["state"] {
   if (isEnding(reason)) return "resolved";
   return before === null || before.state === "resolved" || reason === "again" ? "firing" : before.state;
+}
+
+/** The column `details` of an alert. `message` is the message of the latest transition. */
+const AlertDetails = z.object({ message: alertMessage.optional() });
+
+/** Returns null as the message if the alert has none, or if it cannot be read. */
+export function parseDetails(details: unknown): { readonly message: AlertMessage | null } {
+  const { data } = AlertDetails.safeParse(details);
+  return { message: data?.message ?? null };
 }

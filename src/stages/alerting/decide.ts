@@ -1,5 +1,4 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isSureAttack, type StoredVerdict, turns } from "#model/verdict.ts";
 import { isEnding, isGraver } from "#model/words.ts";
@@ -28,6 +27,7 @@ import {
 } from "./alert-record.ts";
 import type { Context } from "./assess.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
+import { joinIntervalMinutes } from "./verdict-effects.ts";
 
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;

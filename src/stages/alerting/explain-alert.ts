@@ -6,20 +6,16 @@ import {
   type Severity,
   SPIKE_KINDS,
 } from "#model/kinds.ts";
-import type { Subject, SubjectMatchers } from "#model/subject.ts";
-import { matchesSubject } from "#model/subject.ts";
+import { matchesSubject, type Subject, type SubjectMatchers } from "#model/subject.ts";
 import { ENDINGS } from "#model/words.ts";
 import { type AlertRecord, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { type Context, createAssessor } from "./assess.ts";
 import { decide } from "./decide.ts";
-import { toSituation } from "./mute.ts";
-import { findInhibition } from "./routing/find-inhibition.ts";
-import { pickRoutes } from "./routing/pick-routes.ts";
-import { planRoute } from "./routing/plan-route.ts";
-import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
+import { findInhibition, findQuietChannels, isQuiet, pickRoutes, planRoute } from "./routing/plan-route.ts";
 import type { QuietHours, Route, Timing } from "./routing/routing.ts";
 import { routeSelf } from "./self-alert.ts";
+import { toSituation } from "./verdict-effects.ts";
 
 interface ExplainedRoute {
   /** `route.routes[0]`. */

@@ -5,7 +5,7 @@ import { notifiedChannels } from "./alert-history.ts";
 import { type AlertRecord, holdsAlert, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { type Context, createAssessor } from "./assess.ts";
-import { toSituation } from "./mute.ts";
+import { toSituation } from "./verdict-effects.ts";
 
 /** Misfires of a zone that begin so soon after each other have one cause: a deploy, a rule set, a sale. */
 const SAME_MISFIRE_MS = HOUR_MS;

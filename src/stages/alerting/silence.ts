@@ -1,7 +1,10 @@
+/** Silences and the alerts that they match. */
 import { z } from "zod";
 import type { AlertSubject } from "#model/fingerprint.ts";
 import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { matchesRule, matchesSources, type SourceTraits } from "#model/subject.ts";
+import { gravestSeverity } from "./alert-history.ts";
+import { parseDetails, type StoredAlert, toAlertRecord } from "./alert-record.ts";
 
 /**
  * Alerts that a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
@@ -128,4 +131,21 @@ function matches(matchers: Matchers, subject: SilencedSubject): boolean {
 /** Whether a typed pattern can match a rule: a `*` means any rest of an id at the end, and nothing elsewhere. */
 export function canMatchRules(pattern: string): boolean {
   return !pattern.slice(0, -1).includes("*");
+}
+
+/** Returns a stored alert as silences are compared with it: as it is in its latest message. */
+export function toSilencedAlert(
+  row: AlertSubject & StoredAlert & { readonly details: unknown },
+): Required<Omit<SilencedAlert, "incident">> {
+  const { kind, zoneId, ruleId } = row;
+  const { message } = parseDetails(row.details);
+  return {
+    kind,
+    zoneId,
+    ruleId,
+    rules: message?.rules,
+    severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
+    traits: message?.traits ?? {},
+    attackers: message?.attackers?.filter(({ isActive }) => isActive) ?? [],
+  };
 }

@@ -1,10 +1,16 @@
+/** What a verdict does to the severity, and why no channel is notified. */
+
+import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import type { Severity } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rules.ts";
 import { countRequests, isSureAttack, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { gravestOf, isGraver } from "#model/words.ts";
-import { DEFAULT_Z } from "#stages/detection/policy.ts";
-import type { AlertSpike } from "./alert-spike.ts";
+import { DEFAULT_Z } from "#stages/detection/detection-settings.ts";
+import type { AlertRecord } from "./alert-record.ts";
+import { type AlertSpike, isCalm, isSettled } from "./alert-spike.ts";
+import type { Assessment } from "./assess.ts";
+import type { Situation } from "./decide.ts";
 import { DEFAULT_EFFECTS, type VerdictEffects } from "./routing/routing.ts";
 
 /** A rise is beyond doubt so far above the line from which its rule spikes. */
@@ -116,4 +122,65 @@ export function isTroublesome(looks: readonly StoredVerdict[], share = 1): boole
   const { blocked, challenged, hostile = 0, hostileThrough = 0 } = verdict.counts;
   if (hostileThrough >= share * HOSTILE_THROUGH || hostile >= share * HOSTILE_STOPPED) return true;
   return Math.min(blocked + challenged, countRequests(verdict.counts)) >= share * STOPPED;
+}
+
+/**
+ * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the alert that it is part
+ * of, a misfire that people know, the digest for a silent rule, too few addresses, or a zone's first day. The first that applies is stored.
+ */
+export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
+  const { spike, silencedBy, isInhibited, isMember, isSameMisfire, isSmall, isUntried, route, advice } =
+    assessment;
+  const mutes = [
+    ["inhibition", isInhibited],
+    ["incident", isMember],
+    ["misfire", isSameMisfire],
+    ["digest", spike.kind === "silent-rule"],
+    ["few-addresses", isSmall],
+    ["first-day", isUntried],
+  ] as const;
+  const mutedBy = mutes.find(([, applies]) => applies)?.[0] ?? null;
+  return {
+    ...assessment,
+    alert,
+    occurrence: { ...spike, isCalm: isCalm(spike), isSettled: isSettled(spike) },
+    route: toRoute(spike.kind, route),
+    mute: { silencedBy, mutedBy },
+    hasAdvice: advice.state === "present",
+    joinIntervalMs: isChangeKind(spike.kind)
+      ? (messages) => changeIntervalMinutes(messages) * MINUTE_MS
+      : undefined,
+  };
+}
+
+function toRoute(kind: string, route: Assessment["route"]): Situation["route"] {
+  const { timing } = route;
+  // An incident stands for many alerts already, so its first message does not wait for more of them.
+  if (kind === "sources") return { ...route, timing: { ...timing, groupWaitMs: 0 } };
+  // A change sends one message: it does not go on as an attack does.
+  if (isChangeKind(kind))
+    return { ...route, repeatIntervalMs: new Map(), timing: { ...timing, repeatIntervalMs: Infinity } };
+  return route;
+}
+
+/** Minutes between two messages of one incident, by the number of messages before; the last number holds for all further ones. */
+const MINUTES = [0, 5, 5, 10, 20, 40, 60];
+
+/**
+ * Returns how many minutes after its latest message an incident may name new attackers. So a flood of addresses makes
+ * fifteen messages in an hour of five incidents, and each says how many there are.
+ */
+export function joinIntervalMinutes(messages: number): number {
+  return MINUTES[Math.min(messages, MINUTES.length - 1)] ?? 60;
+}
+
+const FIRST_CHANGES = 15;
+const LONGEST_CHANGES = 240;
+
+/**
+ * Returns how many minutes after its latest message an alert about changed rules may name further ones. Twice as long after
+ * each message, because the rare rules of a zone that was switched show it over a day.
+ */
+function changeIntervalMinutes(messages: number): number {
+  return Math.min(FIRST_CHANGES * 2 ** Math.max(messages - 1, 0), LONGEST_CHANGES);
 }

@@ -2,8 +2,7 @@
 import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
-import type { LaterMessage } from "#model/later-message.ts";
+import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
 import type { NetworkPolicy } from "./endpoint.ts";
 
 /** The parts that the opening process gives to a channel. */

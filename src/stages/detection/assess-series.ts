@@ -1,14 +1,19 @@
-import { WINDOWS } from "#model/kinds.ts";
+/** Assesses the series of a rule, counts its senders and grades the spike. */
+
+import { isNoVisitor, MANY_ADDRESSES } from "#model/ip-address.ts";
+import { type GradedBy, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import { isGraver } from "#model/words.ts";
+import { WINDOW_COUNT } from "./detection-settings.ts";
 import {
   type Episode,
   type Followed,
   type FollowedMinute,
   followSeries,
+  gradeSeverity,
   type PastEpisode,
 } from "./episode.ts";
+import { toSourceAddress } from "./sources/source-event.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
-import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
 /** The thresholds of a series in one hour, and how old its rule is. */
 interface KnownHour {
@@ -20,7 +25,7 @@ interface KnownHour {
 }
 
 /** Minutes of one series and the state of its spike. Minutes are numbered since the epoch. */
-export interface SeriesInput {
+interface SeriesInput {
   /** Counts of consecutive minutes, from an hour before the first tested one. */
   readonly counts: ArrayLike<number>;
   readonly firstMinute: number;
@@ -117,4 +122,61 @@ export function windowSums(
     out[i] = sum;
   }
   return out;
+}
+
+interface SpikeStrength {
+  readonly score: number;
+  readonly z: number;
+  /** Different addresses in the window of the spike; null if they are not known. */
+  readonly addresses: number | null;
+  /** The severity of the spike so far, which is never lowered. */
+  readonly before: SpikeSeverity | undefined;
+}
+
+/**
+ * Returns the severity of a rule's spike, and the facts that decided it. A rule alone warns. It pages only if it is far
+ * above the usual and many addresses send it: one broken client that repeats a request is one address, and who attacks
+ * many rules is found by the source series.
+ */
+export function gradeSpike({ score, z, addresses, before }: SpikeStrength): {
+  severity: SpikeSeverity;
+  gradedBy: GradedBy;
+} {
+  const isFar = gradeSeverity(score, z) === "critical";
+  const isFew = addresses !== null && addresses < MANY_ADDRESSES;
+  const gradedBy = isFar ? (isFew ? "addresses" : "both") : "score";
+  return { severity: before === "critical" || gradedBy === "both" ? "critical" : "warning", gradedBy };
+}
+
+/** Share of a rule's events that its main senders send together. */
+const MAIN_SHARE = 0.8;
+
+/** The addresses of a rule's events; both numbers are 0 if they are not known. */
+interface Senders {
+  readonly addresses: number;
+  /** The fewest addresses that send four fifths of the events. */
+  readonly main: number;
+}
+
+/**
+ * Returns how many addresses send a rule's events, from the events of each IP address. A broken client hides among the few
+ * events of others, so not only the different addresses are counted, but those that make the spike. If more than a fifth of
+ * the events have an address that is no visitor's, such as `0.0.0.0`, the addresses are not known.
+ */
+export function countSenders(found: readonly { readonly ip: string; readonly events: number }[]): Senders {
+  const byAddress = new Map<string, number>();
+  let all = 0;
+  for (const { ip, events } of found) {
+    all += events;
+    if (isNoVisitor(ip)) continue;
+    const address = toSourceAddress(ip);
+    byAddress.set(address, (byAddress.get(address) ?? 0) + events);
+  }
+  const counts = [...byAddress.values()].sort((a, b) => b - a);
+  const known = counts.reduce((sum, count) => sum + count, 0);
+  if (known < MAIN_SHARE * all) return { addresses: 0, main: 0 };
+  const wanted = MAIN_SHARE * known;
+  let [main, sum] = [0, 0];
+  for (; main < counts.length && sum < wanted; main += 1) sum += counts[main] as number;
+  return { addresses: counts.length, main };
 }

@@ -1,9 +1,8 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
-import { type ConfirmedAttack, toAttackHours } from "./backtest/attack-hours.ts";
-import type { SpikePolicy } from "./policy.ts";
+import { type ConfirmedAttack, toAttackHours } from "./backtest/backtest.ts";
+import { LONGEST_WINDOW, type Sensitivity } from "./detection-settings.ts";
 import { HISTORY_HOURS } from "./thresholds/thresholds.ts";
-import { LONGEST_WINDOW } from "./thresholds/windows.ts";
 import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
 
 /**
@@ -11,8 +10,6 @@ import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
  * opens no spike, so a first start or a restart does not notify of yesterday.
  */
 export const TESTED_MINUTES = 15;
-
-export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
 
 /** The times that a tick judges: closed minutes, and what the running one has so far. Minutes are numbered since the epoch. */
 export interface TickSpan {

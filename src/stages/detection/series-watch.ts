@@ -1,10 +1,8 @@
 import { WINDOWS } from "#model/kinds.ts";
-import { type Followed, followSeries, type PastEpisode } from "./episode.ts";
-import { isSpiking } from "./judge-minute.ts";
-import { FLOOR, type SpikePolicy } from "./policy.ts";
+import { FLOOR, LONGEST_WINDOW, type SpikePolicy, WINDOW_COUNT } from "./detection-settings.ts";
+import { type Followed, followSeries, isSpiking, type PastEpisode } from "./episode.ts";
 import { addMinute, createHourHistory, type HourHistory } from "./thresholds/hour-history.ts";
 import { computeThresholds, createThresholds, type Thresholds } from "./thresholds/thresholds.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "./thresholds/windows.ts";
 
 const HOUR_SUM = WINDOW_COUNT - 1;
 

@@ -8,8 +8,14 @@ import {
   readSentAddress,
 } from "#model/ip-address.ts";
 import type { AddressFamily } from "#model/kinds.ts";
-import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
-import type { PseudonymKey } from "./pseudonym-key.ts";
+import {
+  addressPart,
+  isPseudonym,
+  NETWORK_PREFIX,
+  networkPart,
+  type PseudonymKey,
+  splitPseudonym,
+} from "./pseudonym.ts";
 
 /** An address or a network. */
 export interface Network {

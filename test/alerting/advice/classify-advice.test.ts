@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
-import { classifyAdvice } from "#stages/alerting/advice/classify-advice.ts";
+import { classifyAdvice } from "#stages/alerting/advice/advice-status.ts";
 
 test.each([
   ["limit_reached.ai_recommendation", { kind: "refused", scope: "zone", keepsMs: 12 * HOUR_MS }],

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readRecommendation } from "#stages/alerting/advice/read-recommendation.ts";
-import { toFailedAdvice } from "#stages/alerting/advice/to-failed-advice.ts";
+import { readRecommendation, toFailedAdvice } from "#stages/alerting/advice/plan-asks.ts";
 
 test.each(["", "   \n", "\u200b\u0007", "\0", null])("%j is no recommendation", (recommendation) => {
   expect(readRecommendation({ success: true, recommendation })).toEqual({

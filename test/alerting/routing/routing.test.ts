@@ -1,12 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SEVERITIES, WEEKDAYS } from "#model/kinds.ts";
-import type { Subject, SubjectMatchers } from "#model/subject.ts";
-import { matchesSubject } from "#model/subject.ts";
-import { findInhibition } from "#stages/alerting/routing/find-inhibition.ts";
-import { pickRoutes } from "#stages/alerting/routing/pick-routes.ts";
-import { planRoute } from "#stages/alerting/routing/plan-route.ts";
-import { isQuiet } from "#stages/alerting/routing/quiet-hours.ts";
+import { matchesSubject, type Subject, type SubjectMatchers } from "#model/subject.ts";
+import { findInhibition, isQuiet, pickRoutes, planRoute } from "#stages/alerting/routing/plan-route.ts";
 import { DEFAULT_TIMING, type QuietHours, type Route, routeToAll } from "#stages/alerting/routing/routing.ts";
 
 const subjects: fc.Arbitrary<Subject> = fc.record({

@@ -10,7 +10,7 @@ import { cleanArchive } from "#jobs/archive/clean-archive.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { verifyArchive, verifyFolder } from "#operations/archive/verify-archive.ts";
-import { eraseRecord } from "#stages/privacy/erase-record.ts";
+import { eraseRecord } from "#stages/privacy/erasure-guard.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";

@@ -12,7 +12,7 @@ import { cleanArchive } from "#jobs/archive/clean-archive.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { eraseAddress } from "#operations/privacy/erase-address.ts";
-import { describeErasedFile } from "#operations/service/storage.ts";
+import { describeErasedFile } from "#operations/service/settings.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { KEY } from "../../privacy/erasure-world.ts";

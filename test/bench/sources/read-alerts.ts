@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parse } from "csv-parse/sync";
 import { z } from "zod";
 import { SEVERITIES, SOURCE_KINDS } from "#model/kinds.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
 
 const words = z.string().transform((text) => text.split(" ").filter((word) => word !== ""));
 const Attacker = z

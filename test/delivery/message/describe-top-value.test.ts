@@ -3,7 +3,7 @@ import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-mess
 import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { describeTopValue } from "#stages/delivery/message/describe-top-value.ts";
+import { describeTopValue } from "#stages/delivery/message/outline-lines.ts";
 import { messageOf } from "../support/messages.ts";
 
 const BROWSER = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/";

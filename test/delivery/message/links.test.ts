@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { type AlertMessage, MAX_LINKS } from "#model/alert-message.ts";
-import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { addLinks } from "#stages/alerting/message/links.ts";
 import type { LinkRule } from "#stages/alerting/routing/routing.ts";
-import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";

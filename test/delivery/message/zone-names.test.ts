@@ -5,14 +5,14 @@ import {
   readPostedSeverity,
   toAlertmanagerAlerts,
   toPostedReference,
-} from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
+} from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
 import { toJiraRequests } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
-import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import { MAX_BODY_BYTES as POST_BYTES } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { MAX_BODY_BYTES as POST_BYTES } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
 import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.ts";

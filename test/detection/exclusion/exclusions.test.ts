@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import type { ExclusionProposal } from "#model/advice.ts";
 import { toDay } from "#model/horizon.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
+import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";
 import { rollUp } from "../../privacy/erasure-world.ts";
 import { makeEvent, openTrendDatabase, storeAll, ZONE } from "../trend-support.ts";

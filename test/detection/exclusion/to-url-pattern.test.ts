@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bound, duck } from "#stages/archive/sql/to-condition.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
+import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
 import { type ArchiveFolder, openFolder } from "../../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";

@@ -2,8 +2,7 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ExclusionClause } from "#model/advice.ts";
-import { toWrittenPath } from "#stages/detection/exclusion/to-url-pattern.ts";
-import { describeClause, writeForms } from "#stages/detection/exclusion/write-forms.ts";
+import { describeClause, toWrittenPath, writeForms } from "#stages/detection/exclusion/write-forms.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
 
 const CLAUSE = { ruleIds: ["942440"], template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" };

@@ -1,8 +1,7 @@
 import { WINDOWS } from "#model/kinds.ts";
 import { windowSums } from "#stages/detection/assess-series.ts";
-import { type Episode, followMinute, isOver } from "#stages/detection/episode.ts";
-import { isSpiking } from "#stages/detection/judge-minute.ts";
-import type { SpikePolicy } from "#stages/detection/policy.ts";
+import { type SpikePolicy, WINDOW_COUNT } from "#stages/detection/detection-settings.ts";
+import { type Episode, followMinute, isOver, isSpiking } from "#stages/detection/episode.ts";
 import {
   addMinute,
   createHourHistory,
@@ -14,7 +13,6 @@ import {
   createThresholds,
   type Thresholds,
 } from "#stages/detection/thresholds/thresholds.ts";
-import { WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
 
 /** Work space of a scan. Reusing it for every series keeps the scan free of allocations. */
 export interface ScanSpace {

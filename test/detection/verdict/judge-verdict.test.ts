@@ -2,10 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { VERDICT_CLASSES, VERDICT_LOOKS } from "#model/kinds.ts";
 import { MOST_ODDS, type StoredVerdict, SURE_ODDS, storedVerdict } from "#model/verdict.ts";
-import { computeFeatures } from "#stages/detection/verdict/compute-features.ts";
+import { computeFeatures, SHIPPED_WEIGHTS } from "#stages/detection/verdict/compute-features.ts";
 import { judgeVerdict, oddsOf } from "#stages/detection/verdict/judge-verdict.ts";
 import { groupRequests } from "#stages/detection/verdict/requests.ts";
-import { SHIPPED_WEIGHTS } from "#stages/detection/verdict/weights.ts";
 import { ATTACK, BROKEN_CLIENT, CRAWLER, evidenceOf, SCANNER, type Told } from "./evidence-of.ts";
 
 const judge = (told: Told = {}): StoredVerdict => judgeVerdict(evidenceOf(told), SHIPPED_WEIGHTS);

@@ -5,7 +5,7 @@ import { writeHorizon } from "#db/coverage/horizons.ts";
 import { advice, alerts, silences } from "#db/schema/alerts.ts";
 import { coverageWindows, differingCells } from "#db/schema/coverage.ts";
 import { channelStates } from "#db/schema/notifications.ts";
-import { pseudonymKeys } from "#db/schema/pseudonym-keys.ts";
+import { pseudonymKeys } from "#db/schema/privacy.ts";
 import { ruleBuckets, ruleMetrics } from "#db/schema/rules.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { insertSpike } from "../../alerting/insert-spike.ts";

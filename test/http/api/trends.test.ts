@@ -4,7 +4,7 @@ import { deleteExpired } from "#db/privacy/retention.ts";
 import { coverageWindows } from "#db/schema/coverage.ts";
 import { ruleBuckets } from "#db/schema/rules.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { minutesFrom } from "#stages/detection/minutes-kept.ts";
+import { minutesFrom } from "#stages/detection/detection-settings.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
 /** A whole hour. */

@@ -4,7 +4,7 @@ import { shortenText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { ENDINGS } from "#model/words.ts";
 import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
-import { FLOOR } from "#stages/detection/policy.ts";
+import { FLOOR } from "#stages/detection/detection-settings.ts";
 import type { EventsReport } from "./replay-events.ts";
 
 const SHOWN = 20;

@@ -1,9 +1,8 @@
 import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/horizon.ts";
 import type { LateMinutes } from "#stages/alerting/backtest/replay-alerts.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import type { FlagReader } from "../edge/flag-reader.ts";
-import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
+import { DEFAULT_Z, FLOOR } from "#stages/detection/detection-settings.ts";
+import { type FlagReader, parseTime, TIME_RULE } from "../edge/flag-reader.ts";
 import { readZone } from "../options/read-options.ts";
 
 export interface BacktestFlags {

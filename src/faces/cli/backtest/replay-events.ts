@@ -8,12 +8,12 @@ import { toError, UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { ActionStates } from "#model/action-class.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
 import {
   createZoneReplay,
   type ReplayPolicy,
   type ZoneReplay,
 } from "#stages/alerting/backtest/replay-zone.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEntries, readEvents, type TakeEvent } from "./read-events.ts";

@@ -5,15 +5,13 @@ import { type Clock, systemClock } from "#lib/clock.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { channelOperations } from "#operations/deliveries/channels.ts";
-import { testChannel } from "#operations/test-channel.ts";
-import { sampleLinks } from "#stages/alerting/message/add-links.ts";
+import { channelOperations, testChannel } from "#operations/deliveries/channels.ts";
+import { sampleLinks } from "#stages/alerting/message/links.ts";
 import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import { openNotifier } from "#stages/delivery/channels/registry.ts";
 import { SUMMARIES } from "../commands.ts";
 import { describeFile } from "../config/config-table.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
-import { writeJson } from "../edge/write-json.ts";
+import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 

@@ -3,8 +3,7 @@ import path from "node:path";
 import { Argument, type Command } from "commander";
 import { isInstalled } from "#lib/process.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
-import { writeJson } from "../edge/write-json.ts";
+import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 /** Works in the bash of macOS (3.2), which has no associative arrays. */

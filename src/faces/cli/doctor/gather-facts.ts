@@ -36,10 +36,10 @@ import type {
   PostgresFacts,
 } from "#operations/doctor/facts.ts";
 import { listExcess } from "#operations/doctor/report-excess-rights.ts";
-import { sumDestinations } from "#operations/forwarding/sum-destinations.ts";
+import { sumDestinations } from "#operations/forwarding/destinations.ts";
 import { assessService } from "#operations/service-life.ts";
 import { findTooManyInAll } from "#operations/sources/known-sources.ts";
-import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
+import { buildTestMessage } from "#stages/alerting/message/self-message.ts";
 import { findChannel, openNotifier } from "#stages/delivery/channels/registry.ts";
 import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
 import { withStore } from "../store/open-store.ts";

@@ -7,11 +7,9 @@ import { eventLogPages, parseLogDay, toLogDay } from "#adapters/edge/list-event-
 import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { AddCall } from "./edge.ts";
+import { writeJoinedPages, writeText } from "./edge-io.ts";
 import { limitItems, maskKey, toPages, untilStalled } from "./pages.ts";
-import { byMembers } from "./read-params.ts";
-import { byWindow } from "./read-search.ts";
-import { writeJoinedPages } from "./write-json.ts";
-import { writeText } from "./write-text.ts";
+import { byMembers, byWindow } from "./read-search.ts";
 
 /** The longest time that the platform may send nothing during an export. */
 const IDLE_MS = 30_000;

@@ -11,10 +11,9 @@ import { findRemedy } from "../start/describe-failure.ts";
 import { describeUnknown } from "../store/store-command.ts";
 import { addGroupHelp, addHelp, listAsTyped } from "../terminal/help.ts";
 import { addCalls } from "./calls.ts";
-import { createProcessIo, type EdgeIo, OutputClosedError } from "./edge-io.ts";
+import { createProcessIo, type EdgeIo, OutputClosedError, writeJson } from "./edge-io.ts";
 import { createFlagReader } from "./flag-reader.ts";
-import type { ParamsOf } from "./read-params.ts";
-import { writeJson } from "./write-json.ts";
+import type { ParamsOf } from "./read-search.ts";
 
 const GROUPS: Readonly<Record<string, string>> = {
   "api-keys": "API keys of the account.",

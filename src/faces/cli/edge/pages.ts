@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { readCsv } from "#operations/backfill/read-csv.ts";
-import { stringify } from "./stringify.ts";
+import { stringify } from "./edge-io.ts";
 
 /** The most pages in a row that may be empty or repeated before the command fails. */
 const MAX_STALLED_PAGES = 20;

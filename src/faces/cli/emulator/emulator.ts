@@ -12,7 +12,7 @@ import { ATTACK_KINDS } from "#emulator/traffic/attack-kinds.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { SUMMARIES } from "../commands.ts";
-import { writeJson } from "../edge/write-json.ts";
+import { writeJson } from "../edge/edge-io.ts";
 import { describeUnknown } from "../store/store-command.ts";
 import { addHelp } from "../terminal/help.ts";
 

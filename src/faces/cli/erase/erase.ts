@@ -20,15 +20,14 @@ import {
   eraseAddress,
 } from "#operations/privacy/erase-address.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { describeErasedFile } from "#operations/service/storage.ts";
+import { describeErasedFile } from "#operations/service/settings.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { NETWORK_RULE, readNetwork, singleAddress } from "#stages/privacy/erasure-target.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import type { PseudonymKey } from "#stages/privacy/pseudonym.ts";
 import { replaceAddresses } from "#stages/privacy/replace-addresses.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { writeJson } from "../edge/write-json.ts";
 import { readActor, readText, requireZones } from "../options/read-options.ts";
 import { readServiceClock, untilStopped, withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

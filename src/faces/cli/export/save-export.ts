@@ -24,7 +24,7 @@ import {
 } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { withSearch } from "../archive/with-archive.ts";
-import { writeText } from "../edge/write-text.ts";
+import { writeText } from "../edge/edge-io.ts";
 import { requireZones } from "../options/read-options.ts";
 import type { StoreIo } from "../store/store-command.ts";
 

@@ -5,7 +5,7 @@ import { SECOND_MS } from "#lib/units.ts";
 import { describeInput, type Member } from "#operations/input-schema.ts";
 import type { Operation } from "#operations/operation.ts";
 import { findMistakes, type Mistake } from "#operations/refusal.ts";
-import { parseTime } from "../edge/parse-time.ts";
+import { parseTime } from "../edge/flag-reader.ts";
 import { gather } from "../options/read-options.ts";
 
 /** An option or an argument of a command, made from a member of the operation's input. */

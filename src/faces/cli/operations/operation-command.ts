@@ -5,9 +5,8 @@ import { toPlainTexts } from "#lib/text.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { writeOut } from "../edge/edge-io.ts";
+import { writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { writeJson } from "../edge/write-json.ts";
 import { readActor, readAfter } from "../options/read-options.ts";
 import {
   commandGroup,
@@ -29,8 +28,7 @@ import {
   typedOption,
   wordMistake,
 } from "./flags.ts";
-import { pickAsk, readPages } from "./pick-ask.ts";
-import { allowRemote } from "./remote-commands.ts";
+import { allowRemote, pickAsk, readPages } from "./remote-commands.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
 type Form = CommandForm<any, any>;

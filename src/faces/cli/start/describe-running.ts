@@ -1,11 +1,23 @@
+/** What `start` says once the service runs. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { EdgeError, type EdgeErrorCode } from "#adapters/edge/edge-error.ts";
 import type { RunningApp } from "#app/app.ts";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
-import { showAge } from "#lib/format.ts";
+import { readSearchedHours } from "#db/coverage/horizons.ts";
+import { readStoredEvents } from "#db/service/service-status.ts";
+import { toError } from "#lib/errors.ts";
+import { formatWhole, showAge } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
+import { type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
+import { isBackfilled } from "#stages/coverage/plan-search.ts";
+import { describePlatformFailure } from "./describe-failure.ts";
 
 /** The emulated attack at the moment when the history is complete. */
-export interface RunningAttack {
+interface RunningAttack {
   readonly zoneId: number;
   /** Negative after the start of the attack. */
   readonly startsInMs: number;
@@ -98,4 +110,140 @@ function describeAttack({ zoneId, startsInMs, alertId }: RunningAttack, command:
     return `An attack on zone ${zoneId} is emulated. Its alert is open, so no new alert appears:\n  ${command} alerts show ${alertId}`;
   const when = startsInMs > 0 ? `begins in ${showAge(startsInMs)}` : `began ${showAge(-startsInMs)} ago`;
   return `An attack on zone ${zoneId} ${when}. Its alert appears here, a minute later\nat most.`;
+}
+
+const EVERY_MS = 500;
+/** The rate is measured over the last few seconds. */
+const RATE_OVER = 10;
+/** How often the platform is asked again for its number of events after a failure. */
+const ASK_EVERY_MS = 10_000;
+
+/** Called with a problem, which includes the next step, and with its log message. */
+type OnProblem = (problem: string, event: string) => void;
+
+type Watched = Pick<RunningApp, "database" | "edge" | "clock" | "zoneIds">;
+
+/**
+ * Shows the progress of copying the platform's history, until every hour has been searched or the signal ends it. The
+ * jobs of this or another process do the work. Calls `onProblem` once per kind of problem. Returns the number of stored
+ * events, or null if the signal ended it.
+ */
+export async function watchBackfill(
+  app: Watched,
+  line: Pick<ProgressLine, "update" | "clear">,
+  onProblem: OnProblem,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const fromMs = startOfHour(horizonAt(app.clock()));
+  const readTotals = createTotals(app, onProblem, signal);
+  const samples: { at: number; done: number }[] = [];
+  while (!signal.aborted) {
+    const totals = await readTotals();
+    // Null while the database does not answer. The jobs retry; the progress display must not end the service.
+    const seen = await readProgress(app, fromMs, [...totals.keys()]).catch(() => null);
+    if (seen?.isComplete === true) {
+      line.clear();
+      return seen.stored;
+    }
+    if (seen !== null) {
+      samples.push({ at: performance.now(), done: seen.done });
+      if (samples.length > RATE_OVER) samples.shift();
+      line.update(describeProgress(app, totals, seen.done, rateOf(samples)));
+    }
+    await delay(EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+  line.clear();
+  return null;
+}
+
+/**
+ * Returns a function that reads the platform's number of events per zone. Late events and passing time make it slightly
+ * inexact. A zone without an answer is asked again later and is left out of both numbers until then.
+ */
+function createTotals(app: Watched, onProblem: OnProblem, signal: AbortSignal) {
+  const totals = new Map<number, number>();
+  let askAt = Number.NEGATIVE_INFINITY;
+  let reported = "";
+
+  async function askZone(shieldZoneId: number): Promise<unknown> {
+    const now = app.clock();
+    const request = { from: horizonAt(now), to: now, pageSize: 1 };
+    try {
+      const { page } = await app.edge.searchEventLogs({ shieldZoneId, request }, signal);
+      totals.set(shieldZoneId, page.total);
+      return null;
+    } catch (thrown) {
+      return thrown;
+    }
+  }
+
+  return async (): Promise<ReadonlyMap<number, number>> => {
+    const missing = app.zoneIds.filter((zoneId) => !totals.has(zoneId));
+    if (missing.length === 0 || performance.now() < askAt) return totals;
+    const failures = await Promise.all(missing.map(askZone));
+    const thrown = failures.find((one) => one !== null);
+    if (thrown === undefined || signal.aborted) return totals;
+    // Compared by code, because every message has its own request id.
+    const kind = thrown instanceof EdgeError ? thrown.code : toError(thrown).message;
+    if (kind !== reported) onProblem(describePlatformFailure(thrown), nameFailure(thrown));
+    reported = kind;
+    askAt = performance.now() + ASK_EVERY_MS;
+    return totals;
+  };
+}
+
+/** Counts the stored events of all zones and of the zones in `counted`, and checks whether every hour was searched. */
+async function readProgress(app: Watched, fromMs: number, counted: readonly number[]) {
+  const { db } = app.database;
+  const stored = await readStoredEvents(db, app.zoneIds, fromMs);
+  const done = counted.length === app.zoneIds.length ? stored : await readStoredEvents(db, counted, fromMs);
+  return { stored, done, isComplete: await isComplete(app) };
+}
+
+function describeProgress(
+  app: Watched,
+  totals: ReadonlyMap<number, number>,
+  done: number,
+  rate: number,
+): string {
+  const missing = app.zoneIds.filter((zoneId) => !totals.has(zoneId));
+  if (missing.length === app.zoneIds.length) return "waiting for the platform ...";
+  const total = [...totals.values()].reduce((sum, one) => sum + one, 0);
+  const without =
+    missing.length === 0 ? "" : `  without ${missing.length === 1 ? "zone" : "zones"} ${missing.join(", ")}`;
+  return `${renderProgress({ done, total, rate })}${without}`;
+}
+
+const NOT_REACHED = "platform not reached, asked again";
+const ZONE_REFUSED = "zone refused by the platform, asked again";
+const EVENTS: Partial<Record<EdgeErrorCode, string>> = {
+  EDGE_UNAUTHORIZED: "access key refused by the platform, asked again",
+  EDGE_FORBIDDEN: ZONE_REFUSED,
+  EDGE_NOT_FOUND: ZONE_REFUSED,
+  EDGE_PLAN: ZONE_REFUSED,
+  EDGE_NETWORK: NOT_REACHED,
+  EDGE_TIMEOUT: NOT_REACHED,
+};
+
+function nameFailure(thrown: unknown): string {
+  if (!(thrown instanceof EdgeError)) return NOT_REACHED;
+  return EVENTS[thrown.code] ?? "platform did not answer as expected, asked again";
+}
+
+async function isComplete({ database, clock, zoneIds }: Watched): Promise<boolean> {
+  const now = clock();
+  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
+  const zones = await Promise.all(zoneIds.map((zoneId) => readSearchedHours(database.db, zoneId, range)));
+  return zones.every((hours) => isBackfilled(now, hours));
+}
+
+function rateOf(samples: readonly { at: number; done: number }[]): number {
+  const first = samples[0];
+  const last = samples.at(-1);
+  if (first === undefined || last === undefined || last.at === first.at) return 0;
+  return ((last.done - first.done) / (last.at - first.at)) * 1_000;
+}
+
+export function describeBackfill(events: number): string {
+  return `History complete: ${formatWhole(events)} events of the last 72 hours are stored.`;
 }

@@ -8,14 +8,20 @@ import { followParent, OWN_COMMAND } from "#lib/process.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { createSignInLink } from "#operations/create-sign-in-link.ts";
+import { createSignInLink } from "#operations/keys/issue-key.ts";
 import { secretsOf } from "#stages/delivery/channels/registry.ts";
 import { SUMMARIES } from "../commands.ts";
-import { writeJson } from "../edge/write-json.ts";
+import { writeJson } from "../edge/edge-io.ts";
 import { addHelp } from "../terminal/help.ts";
 import { describeStartFailure } from "./describe-failure.ts";
-import { describeRunning, describeSignIn, readAttack, type SignInPlace } from "./describe-running.ts";
-import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
+import {
+  describeBackfill,
+  describeRunning,
+  describeSignIn,
+  readAttack,
+  type SignInPlace,
+  watchBackfill,
+} from "./describe-running.ts";
 
 /** The longest time of a stop. After it the process exits: child processes end with their pipes, and the tables stay consistent. */
 const STOP_DEADLINE_MS = 8_000;

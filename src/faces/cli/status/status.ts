@@ -15,14 +15,12 @@ import { cellOf, type DrawnHour } from "#operations/coverage/describe-coverage.t
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { NO_SERVICE_FACTS } from "#operations/service/attention.ts";
+import { describeErasedFile, describeStorage } from "#operations/service/settings.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
-import { describeErasedFile, describeStorage } from "#operations/service/storage.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
-import { writeJson } from "../edge/write-json.ts";
-import { pickAsk } from "../operations/pick-ask.ts";
-import { allowRemote } from "../operations/remote-commands.ts";
+import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
+import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
 import { describePastOutage } from "../start/describe-failure.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

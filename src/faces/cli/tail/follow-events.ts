@@ -9,7 +9,7 @@ import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { listZones } from "#operations/service/zones.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { readPages as readList } from "../operations/pick-ask.ts";
+import { readPages as readList } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/read-options.ts";
 import { findPages, readPages, toEvents } from "../search/find-pages.ts";
 import { onRunningStore } from "../store/open-store.ts";

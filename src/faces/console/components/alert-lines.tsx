@@ -7,7 +7,7 @@ import { useChange } from "../api/ask.ts";
 import type { Alert, Silence } from "../api/queries.ts";
 import { useMay } from "../api/session.ts";
 import { MATCHERS } from "../look/words.ts";
-import { hasRule } from "../pages/alert/event-filter.ts";
+import { hasRule } from "../state/filters.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useZoneTitle } from "../state/zones.ts";
 import { ActButton, ChoiceMenu } from "./buttons.tsx";

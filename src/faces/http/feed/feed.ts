@@ -3,7 +3,7 @@
 import type { FeedRow } from "#db/alerting/feed-transitions.ts";
 import { toError } from "#lib/errors.ts";
 import { Transitions } from "#stages/alerting/alert-record.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 import { maskNullable } from "#stages/archive/mask/mask.ts";
 
 /** Maximum number of transitions in one read. */

@@ -3,15 +3,13 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
 import { isObject } from "#lib/json.ts";
 import type { Scope } from "#model/kinds.ts";
-import { type Authenticate, actorOf, type Caller, maySeeZone } from "#operations/caller.ts";
+import { type Authenticate, actorOf, type Caller, describeLack, maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { describeLack } from "#operations/roles.ts";
 import type { ErrorForm } from "../errors/send-problem.ts";
-import { aboutRequest } from "../limits/limit-requests.ts";
+import { aboutRequest, type NoteSecurityEvent, type SecurityAction } from "../limits/limit-requests.ts";
 import { networkOf, refuseOtherOrigins, unknownHost } from "../limits/origin.ts";
 import type { HeavyWork } from "../limits/refuse.ts";
 import type { FailedKeys } from "./authenticate.ts";
-import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
 import { PAGE_TOKEN_HEADER, readSessionTokens, type Session, type Sessions } from "./sessions.ts";
 
 /** Longer than any key. */

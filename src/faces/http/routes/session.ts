@@ -11,7 +11,6 @@ import { known } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { createFailedKeys, type FailedKeys } from "../keys/authenticate.ts";
 import { refuseWaiting } from "../keys/guard.ts";
-import type { NoteSecurityEvent } from "../keys/security-events.ts";
 import {
   type NewSession,
   type People,
@@ -20,7 +19,7 @@ import {
   type Sessions,
   writeCookie,
 } from "../keys/sessions.ts";
-import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
+import { aboutRequest, type NoteSecurityEvent, refuseSpent } from "../limits/limit-requests.ts";
 import { isSameOrigin, networkOf } from "../limits/origin.ts";
 
 const tags = ["Service"];

@@ -7,13 +7,12 @@ import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { createAssessor } from "../assess.ts";
 import { decide } from "../decide.ts";
-import { toSituation } from "../mute.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
 import { withSameMisfires } from "../same-misfire.ts";
-import { gradeByVerdict } from "../verdict-effects.ts";
+import { gradeByVerdict, toSituation } from "../verdict-effects.ts";
+import type { ReplayedMessage } from "./replay-incidents.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
-import type { ReplayedMessage } from "./replayed-message.ts";
 
 /** The one channel that a replay sends to. Every message is a new one. */
 const CHANNEL = "replay";

@@ -1,3 +1,11 @@
+/** Replays incidents and changed actions. */
+
+import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
+import type { NotifyReason, Severity, SourceKind } from "#model/kinds.ts";
+import { isSumRule, OPEN_DAYS, type RuleChange } from "#model/rules.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
+import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
+import { createActionWatch } from "#stages/detection/flips/action-watch.ts";
 import {
   comparesEvents,
   endIncidents,
@@ -6,10 +14,11 @@ import {
 } from "#stages/detection/incidents/follow-incidents.ts";
 import { activeAttackers, type Incident, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncidentRow } from "#stages/detection/incidents/stored-incident.ts";
-import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
+import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
+import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
 import type { ReplayedSpike } from "./replay-alerts.ts";
+import type { RecordedEvent } from "./replay-verdicts.ts";
 
 const NO_INCIDENT_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };
 /** A replay collects no evidence of spikes. */
@@ -19,7 +28,7 @@ export const NO_EVIDENCE: ReplayedSpike["evidence"] = {
 };
 
 /** An open incident with the id of its spike. */
-export type NumberedIncident = Incident & { readonly id: number };
+type NumberedIncident = Incident & { readonly id: number };
 
 /**
  * Follows the incidents of a zone over its events in the order of time. `isBenign` returns whether the latest verdict on a spike says
@@ -100,4 +109,86 @@ export function createIncidentReplay(nextId: () => number, isBenign: (id: number
       return [...open.map((incident) => toSpike(incident, minute + 1, null)), ...over];
     },
   };
+}
+
+const OPEN_MINUTES = OPEN_DAYS["action-change"] * MINUTES_PER_DAY;
+
+/**
+ * Replays which rules of a zone change their action. Only requests in which a rule is alone are looked at: a rule that logs alone is
+ * blocked where others match, too.
+ */
+export function createFlipReplay(nextId: () => number) {
+  const actions = createActionWatch();
+  let requests = new Map<string, Map<string, RecordedEvent>>();
+  let changes: RuleChange[] = [];
+  let [id, openedAt] = [0, 0];
+
+  /** Returns the spike of the zone's changes at the end of a minute; none if no rule has changed within a day. */
+  function close(minute: number): ReplayedSpike[] {
+    const end = minute + 1;
+    for (const matched of requests.values()) {
+      const [event, ...others] = matched.values();
+      if (event?.action === undefined || others.length > 0) continue;
+      const rule = event.ruleId ?? "";
+      const flip = actions.take(rule, event.action, toSourceAddress(event.ip ?? ""), minute);
+      if (flip === null) continue;
+      if (changes.length === 0) [id, openedAt] = [nextId(), end];
+      const change = { ruleId: rule, since: flip.since, foundAt: end * MINUTE_MS, endedAt: null, flip };
+      changes = [...changes.filter(({ ruleId }) => ruleId !== rule), change];
+    }
+    requests = new Map();
+    if (changes.length === 0) return [];
+    const isOver = end - openedAt >= OPEN_MINUTES;
+    const spike: ReplayedSpike = {
+      id,
+      zoneId: 0,
+      ruleId: changes[0]?.ruleId ?? "",
+      kind: "action-change",
+      severity: "warning",
+      openedAt: new Date(openedAt * MINUTE_MS),
+      closedAt: isOver ? new Date(end * MINUTE_MS) : null,
+      windowMinutes: 1,
+      windowCount: 1,
+      baseline: 0,
+      threshold: 1,
+      score: 0,
+      peak: 1,
+      changes,
+      evidence: NO_EVIDENCE,
+      attackers: [],
+      since: openedAt,
+    };
+    if (isOver) changes = [];
+    return [spike];
+  }
+
+  return {
+    take(event: RecordedEvent, minute: number): void {
+      if (event.action === undefined) return;
+      const rule = event.ruleId ?? "";
+      if (isSumRule(rule)) return;
+      const key = event.request?.requestId || `${event.ip ?? ""} ${event.url ?? ""} ${event.at ?? minute}`;
+      const matched = requests.get(key) ?? new Map<string, RecordedEvent>();
+      requests.set(key, matched.set(rule, event));
+    },
+    close,
+    isOpen: () => changes.length > 0,
+  };
+}
+
+/** One message that would have been sent. */
+export interface ReplayedMessage {
+  /** The end of the minute with which it is sent, in minutes since the epoch. */
+  readonly at: number;
+  /** The number of the alert in its zone. */
+  readonly incident: number;
+  readonly reason: NotifyReason | "late";
+  readonly severity: Severity;
+  readonly subject: "incident" | "rule" | "flip";
+  /** Active attackers, the newest first. */
+  readonly attackers: readonly { readonly kind: SourceKind; readonly key: string }[];
+  /** The rule and those that are part of its alert, or the members of the incident. */
+  readonly rules: readonly string[];
+  /** The latest one of the alert; left out if the alert is not judged. */
+  readonly verdict?: StoredVerdict;
 }

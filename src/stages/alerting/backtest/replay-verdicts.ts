@@ -3,13 +3,11 @@ import { type ActionClass, SOURCE_KINDS, type VerdictLook } from "#model/kinds.t
 import type { RequestDetails } from "#model/request-facts.ts";
 import { dueLook, LOOK_AFTER_MS, MOST_EVENTS, MOST_RECORDS, type StoredVerdict } from "#model/verdict.ts";
 import { type SourceEvent, sourceKeyOf } from "#stages/detection/sources/source-event.ts";
-import { spread } from "#stages/detection/verdict/counting.ts";
 import { crawlerOfNetwork } from "#stages/detection/verdict/crawlers.ts";
 import type { UsualValues, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { createNearbyRules } from "./nearby-rules.ts";
-import { createUsualReplay } from "./replay-usual.ts";
-import { createSenderHistory } from "./sender-history.ts";
+import { spread } from "#stages/detection/verdict/requests.ts";
+import { createNearbyRules, createSenderHistory, createUsualReplay } from "./replay-history.ts";
 
 /** An event with what the detectors do not read. What is left out is not known. */
 export interface RecordedEvent extends SourceEvent {

@@ -2,25 +2,27 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import { type GradedBy, WINDOWS } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { countSenders } from "#stages/detection/count-senders.ts";
+import { countSenders, gradeSpike } from "#stages/detection/assess-series.ts";
+import type { SpikePolicy } from "#stages/detection/detection-settings.ts";
 import type { Episode, PastEpisode } from "#stages/detection/episode.ts";
-import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { compareLeads, findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
-import type { SpikePolicy } from "#stages/detection/policy.ts";
 import {
   createSeriesWatch,
   passMinutes,
   type SeriesWatch,
   takeMinute,
 } from "#stages/detection/series-watch.ts";
-import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
 import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
+import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { createAlertReplay, type LateMinutes, type ReplayedSpike } from "./replay-alerts.ts";
-import { createFlipReplay } from "./replay-flips.ts";
-import { createIncidentReplay, NO_EVIDENCE } from "./replay-incidents.ts";
+import {
+  createFlipReplay,
+  createIncidentReplay,
+  NO_EVIDENCE,
+  type ReplayedMessage,
+} from "./replay-incidents.ts";
 import type { RecordedEvent } from "./replay-verdicts.ts";
-import type { ReplayedMessage } from "./replayed-message.ts";
 
 export interface ZoneReplay {
   /** Takes an event. Minutes never go back. Changes of a rule are looked for only in events that have an action. */

@@ -8,15 +8,10 @@ import { describeLearning } from "#model/rules.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { isGraver } from "#model/words.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { AlertSpike } from "../alert-spike.ts";
-import { detailsOfChanges } from "./describe-changes.ts";
-import { describeDisagreement } from "./describe-disagreement.ts";
+import { type AlertSpike, ruleTitle } from "../alert-spike.ts";
+import { exclusionOf, LONGWATCH, silenceChoices, silenceCommand } from "./commands.ts";
 import { describeIncident } from "./describe-incident.ts";
-import { exclusionOf } from "./exclusion-command.ts";
-import { headlineOf } from "./headline.ts";
-import { ruleTitle } from "./rule-title.ts";
-import { silenceChoices } from "./silence-choices.ts";
-import { LONGWATCH, silenceCommand } from "./silence-command.ts";
+import { describeDisagreement, detailsOfChanges, headlineOf } from "./headline.ts";
 
 /** The names of unknown actions that a message shows. */
 const MOST_ACTIONS = 3;

@@ -3,8 +3,8 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
+import { ruleTitle } from "../alert-spike.ts";
 import { describeIncident } from "./describe-incident.ts";
-import { ruleTitle } from "./rule-title.ts";
 import { buildSelfMessage, type SelfMessageFacts } from "./self-message.ts";
 
 /** The facts that a message about late events names one by one. */

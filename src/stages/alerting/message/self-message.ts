@@ -1,5 +1,6 @@
+/** Messages about Longwatch itself, about a channel, and to test one. */
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
-import { episodeKeyOf } from "#model/fingerprint.ts";
+import { digest, episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason, Severity } from "#model/kinds.ts";
 import { NO_EVENTS } from "#model/weekly-digest.ts";
 import type { ZoneFacts } from "#model/zones.ts";
@@ -35,5 +36,59 @@ export function buildSelfMessage(facts: SelfMessageFacts): AlertMessage {
     startedAt: alert.firedAtMs,
     endedAt: alert.resolvedAtMs,
     ...NO_EVENTS,
+  });
+}
+
+/**
+ * Returns the fingerprint of the alert about a channel that does not deliver. No other alert's fingerprint contains its
+ * name.
+ */
+export function channelFingerprint(channel: string): string {
+  return digest(["self", "channel", channel]);
+}
+
+/** Content of the alert about a channel that fails. */
+interface ChannelTrouble {
+  readonly waiting: number;
+  readonly givenUp: number;
+  readonly lastError: string;
+}
+
+/** `trouble` is null once the channel delivers again, or is not configured any more. */
+export function describeTrouble(
+  channel: string,
+  trouble: ChannelTrouble | null,
+  isConfigured: boolean,
+): string {
+  if (!isConfigured) return `Channel ${channel} is not configured any more`;
+  if (trouble === null) return `Channel ${channel} delivers again`;
+  const { waiting, givenUp, lastError } = trouble;
+  return `Channel ${channel} does not deliver (pending: ${waiting}, given up: ${givenUp}): ${lastError}`;
+}
+
+/**
+ * Returns the message that tests a channel: the first transition of an alert that does not exist, or its resolve, for
+ * receivers that would otherwise keep it open. Each `nowMs` is another episode.
+ */
+export function buildTestMessage(channel: string, nowMs: number, reason: "first" | "resolved"): AlertMessage {
+  const isOver = reason === "resolved";
+  const transition = isOver ? 2 : 1;
+  return buildSelfMessage({
+    alertId: 0,
+    fingerprint: digest(["self", "channel-test", channel]),
+    reason,
+    severity: "info",
+    zoneId: null,
+    headline: isOver
+      ? `TEST of channel ${channel} ended. Nothing happened, and you need not do anything`
+      : `TEST of channel ${channel}. If you can read this, the channel works. Nothing happened, and you need not do anything`,
+    alert: {
+      state: isOver ? "resolved" : "firing",
+      transition,
+      firedAtMs: nowMs,
+      resolvedAtMs: isOver ? nowMs : null,
+      spikeId: null,
+      transitions: [],
+    },
   });
 }

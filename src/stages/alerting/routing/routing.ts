@@ -3,7 +3,7 @@ import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import type { EqualLabel, LOWERING_VERDICTS, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
-import type { LinkTemplate } from "../message/link-template.ts";
+import type { LinkTemplate } from "../message/links.ts";
 
 /** When a route's channels are notified; in milliseconds. */
 export interface Timing {

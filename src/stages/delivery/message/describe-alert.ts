@@ -1,4 +1,4 @@
-import { formatDecimal, formatDuration, formatNumber } from "#lib/format.ts";
+import { formatDecimal, formatDuration, formatNumber, showMinute } from "#lib/format.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -8,8 +8,7 @@ import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
 export function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
-  const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
-  const shown = iso.slice(0, 16).replace("T", " ");
+  const shown = showMinute(atMs);
   return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
 }
 

@@ -4,7 +4,7 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { isRuleKind } from "#model/rules.ts";
 import { NOTICED } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
-import { nameMember } from "./describe-digest.ts";
+import { nameMember } from "../digest-message.ts";
 
 type Member = NonNullable<AlertMessage["members"]>[number];
 

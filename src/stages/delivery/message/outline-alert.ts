@@ -2,6 +2,7 @@ import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
+import { describeMembers } from "../digest-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
@@ -19,12 +20,10 @@ import {
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
-import { describeMembers } from "./describe-digest.ts";
-import { describeTopValue } from "./describe-top-value.ts";
 import { type OutlineRow, outlineCommands, outlineVerdict } from "./describe-verdict.ts";
-import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
-import { type SafeLink, toSafeLinks } from "./safe-link.ts";
+import { describeTopValue, type SafeLink, toSafeLinks } from "./outline-lines.ts";
+import { drawSparkline } from "./text-width.ts";
 
 /** Maximum lengths in code points, each for one piece of text. */
 export interface OutlineCaps {

@@ -1,3 +1,5 @@
+/** Text and curves in the columns of a terminal. */
+
 /** East Asian wide and full-width characters, and emoji. Each takes two columns. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
@@ -59,4 +61,26 @@ export function wrapText(text: string, columns: number): string[] {
   }
   flush();
   return lines;
+}
+
+const BLOCKS = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
+
+/**
+ * Draws counts as block characters, at most `maxColumns`. Merged columns show their maximum, so that a spike stays
+ * visible.
+ */
+export function drawSparkline(counts: readonly number[], maxColumns: number): string {
+  if (counts.length === 0) return "";
+  const span = Math.ceil(counts.length / maxColumns);
+  const columns: number[] = [];
+  // Groups from the newest backwards, so that the last column is complete.
+  for (let end = counts.length; end > 0; end -= span) {
+    columns.unshift(
+      counts.slice(Math.max(end - span, 0), end).reduce((most, count) => Math.max(most, count), 0),
+    );
+  }
+  const most = columns.reduce((highest, count) => Math.max(highest, count), 1);
+  return columns
+    .map((count) => BLOCKS[Math.round((count / most) * (BLOCKS.length - 1))] ?? BLOCKS[0])
+    .join("");
 }

@@ -5,6 +5,7 @@ import path from "node:path";
 import { z } from "zod";
 import { toError } from "#lib/errors.ts";
 import { isAlive } from "#lib/process.ts";
+import { toDay } from "#model/horizon.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import { defineSink, toSingleLine } from "./sink.ts";
 
@@ -75,10 +76,6 @@ export const file = defineSink({
     };
   },
 });
-
-function toDay(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 10);
-}
 
 async function createFile(folder: string, name: string, nowMs: number): Promise<CurrentFile> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,6 +1,7 @@
+/** Replays counts through the detector, and suggests its sensitivity. */
 import { type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
+import { LONGEST_WINDOW, type SpikePolicy } from "../detection-settings.ts";
 import type { Episode } from "../episode.ts";
-import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { computeThresholds } from "../thresholds/thresholds.ts";
 
@@ -58,7 +59,7 @@ interface Followed {
   readonly keep: (episode: Episode) => void;
 }
 
-export interface Backtest {
+interface Backtest {
   /**
    * Accepts one row. Rows of a series come in ascending order, each minute once; series may alternate. If a row
    * breaks that order, returns the minute that the row would have to come after.
@@ -224,4 +225,43 @@ function createHindsight(watch: SeriesWatch, policy: SpikePolicy) {
 
 function hourOf({ lastActiveAt }: Episode): number {
   return Math.floor(lastActiveAt / 60);
+}
+
+/** A spike that a person confirmed as an attack. Minutes since the epoch; times are the ends of minutes. */
+export interface ConfirmedAttack {
+  readonly openedAt: number;
+  readonly lastActiveAt: number;
+  readonly windowMinutes: number;
+}
+
+/**
+ * Returns the hours that are removed from a rule's history and its record: from the beginning of the window that
+ * opened the spike to the last hour in which a window ends that still counts some of the spike.
+ */
+export function toAttackHours(attacks: readonly ConfirmedAttack[]): ReadonlySet<number> {
+  const hours = new Set<number>();
+  for (const { openedAt, lastActiveAt, windowMinutes } of attacks) {
+    const last = Math.floor((lastActiveAt + LONGEST_WINDOW - 2) / 60);
+    for (let hour = Math.floor((openedAt - windowMinutes) / 60); hour <= last; hour += 1) hours.add(hour);
+  }
+  return hours;
+}
+
+const MAX_Z = 10;
+const STEP = 0.5;
+/** A smaller number of marks may be chance. */
+const ENOUGH_MARKS = 3;
+
+/**
+ * Returns the smallest z, in steps of a half, at which at least half of the spikes marked as noise would not have
+ * opened. Returns null if fewer than three were marked, or if no z helps. `scores` are those of the noise.
+ */
+export function suggestZ(scores: readonly number[], z: number): { z: number; silenced: number } | null {
+  if (scores.length < ENOUGH_MARKS) return null;
+  const sorted = scores.toSorted((a, b) => a - b);
+  const middle = sorted[Math.ceil(sorted.length / 2) - 1] as number;
+  // A window opens a spike from z on, so z must be above the window's score.
+  const suggested = Math.max((Math.floor(middle / STEP) + 1) * STEP, z + STEP);
+  if (suggested > MAX_Z) return null;
+  return { z: suggested, silenced: sorted.filter((score) => score < suggested).length };
 }

@@ -1,7 +1,7 @@
 import type { AttackerRole, SourceKind } from "#model/kinds.ts";
-import type { MinuteEvent } from "../sources/count-hour.ts";
 import type { Fire } from "../sources/judge-sources.ts";
 import { type SourceEvent, sourceKeyOf, toSourceKey, toSourcePath } from "../sources/source-event.ts";
+import type { MinuteEvent } from "../sources/usual-rules.ts";
 
 /** A key of an incident, with the strongest of its minutes. Times are the ends of minutes since the epoch. */
 export interface Attacker extends Fire {

@@ -2,9 +2,9 @@ import { inTurns } from "#lib/waiting.ts";
 import { attackerIdOf, isActive } from "#model/fingerprint.ts";
 import { type AttackerRole, SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
+import type { MinuteEvent } from "../sources/usual-rules.ts";
 import { type Attacker, createLinkTest, isAddress } from "./attacker.ts";
 import {
   activeAttackers,

@@ -2,9 +2,9 @@ import { inTurns } from "#lib/waiting.ts";
 import type { EvidenceDimension, SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
-import type { MinuteEvent } from "../sources/count-hour.ts";
+import { LONGEST_WINDOW } from "../detection-settings.ts";
 import { toSourceKey, toSourcePath } from "../sources/source-event.ts";
-import { LONGEST_WINDOW } from "../thresholds/windows.ts";
+import type { MinuteEvent } from "../sources/usual-rules.ts";
 import { createAttackerTest } from "./attacker.ts";
 
 const TOP = 5;

@@ -1,9 +1,9 @@
 import { isNoVisitor } from "#model/ip-address.ts";
 import { isProgramAgent } from "#model/request-facts.ts";
 import { isSumRule } from "#model/rules.ts";
-import type { MinuteEvent } from "../sources/count-hour.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
-import { addTo, sortCounts } from "../verdict/counting.ts";
+import type { MinuteEvent } from "../sources/usual-rules.ts";
+import { addTo, sortCounts } from "../verdict/requests.ts";
 import { createAttackerTest, isAddress } from "./attacker.ts";
 import { type Incident, newestNews, OVERLAP } from "./incident.ts";
 

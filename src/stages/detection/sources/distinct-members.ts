@@ -1,6 +1,6 @@
 import { ownText } from "#lib/text.ts";
 import { WINDOWS } from "#model/kinds.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "../detection-settings.ts";
 import { createPairTable } from "./pair-table.ts";
 
 /** A key counts its newest members only, so that a flood of addresses cannot fill the memory. */

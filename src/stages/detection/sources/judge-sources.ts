@@ -1,10 +1,13 @@
+/** Judges the source series of a minute. */
+
+import { MINUTE_MS } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
-import { type Finding, judgeMinute } from "../judge-minute.ts";
+import { type Finding, judgeMinute } from "../episode.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import type { UsualOf } from "./distinct-members.ts";
-import { findBursts, isOneRequest } from "./fixed-lines.ts";
 import type { SourceCounter, SourceMinute } from "./source-counter.ts";
-import { floorOf, SOURCE_Z } from "./source-thresholds.ts";
+import { type SourceEvent, toSourceAddress, toSourcePath } from "./source-event.ts";
+import { findBursts, floorOf, isOneRequest, SOURCE_Z } from "./source-thresholds.ts";
 
 /** The most keys of one minute that are looked at one by one. A flood of addresses has thousands. */
 const MAX_FIRES = 50;
@@ -77,4 +80,35 @@ export function judgeSources(minute: number, counts: SourceMinute, judging: Judg
 /** Returns how many deviations a key lies above the line of its series. */
 export function overZ({ kind, score }: Pick<Fire, "kind" | "score">): number {
   return score - SOURCE_Z[kind];
+}
+
+/** A scanner triggers so many different rules with one address in its first seconds. */
+const MANY_RULES = 5;
+/** A botnet brings so many different addresses with one fingerprint, or on one path, in its first seconds. */
+const MANY_ADDRESSES = 10;
+
+/**
+ * Returns whether the events of the last minute look like an attack that begins: one address with many rules, or many
+ * addresses with one JA4 or on one path. Everyday traffic may look so, too: it decides only how soon a zone is polled again.
+ */
+export function looksRising(
+  events: readonly (SourceEvent & { readonly occurredAt: number })[],
+  nowMs: number,
+): boolean {
+  const members = new Map<string, Set<string>>();
+  const reaches = (key: string, member: string | null, most: number) => {
+    if (!member) return false;
+    const found = members.get(key) ?? new Set();
+    members.set(key, found.add(member));
+    return found.size >= most;
+  };
+  return events.some(({ occurredAt, ip, ruleId, ja4, url }) => {
+    if (occurredAt <= nowMs - MINUTE_MS) return false;
+    const address = ip ? toSourceAddress(ip) : null;
+    return (
+      (address !== null && reaches(`ip ${address}`, ruleId, MANY_RULES)) ||
+      (ja4 && reaches(`ja4 ${ja4}`, address, MANY_ADDRESSES)) ||
+      (url && reaches(`url ${toSourcePath(url)}`, address, MANY_ADDRESSES))
+    );
+  });
 }

@@ -1,4 +1,4 @@
-import { LONGEST_WINDOW } from "../thresholds/windows.ts";
+import { LONGEST_WINDOW } from "../detection-settings.ts";
 
 const FEWEST_SLOTS = 256;
 /** In a flood of more pairs the oldest are forgotten, and a member that comes back counts twice. */

@@ -1,7 +1,7 @@
 import { ownText } from "#lib/text.ts";
 import { isNoVisitor } from "#model/ip-address.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "../detection-settings.ts";
 import { type CountedKey, createDistinctMembers, type UsualOf } from "./distinct-members.ts";
 import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";
 

@@ -1,14 +1,13 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
 import { isLearning } from "#model/rules.ts";
+import { WINDOW_COUNT } from "../detection-settings.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
-import { WINDOW_COUNT } from "../thresholds/windows.ts";
-import { isBusy } from "./fixed-lines.ts";
 import { type FiredMinute, judgeSources } from "./judge-sources.ts";
 import { createSourceCounter, ofEachKind, type SourceCounter, type SourceMinute } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { atFloor, computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
+import { atFloor, computeSourceThresholds, floorOf, isBusy, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 
 /** The knowledge of a watch about the time before its first minute. */

@@ -1,4 +1,9 @@
-import { WINDOW_COUNT } from "./windows.ts";
+/** The history of a rule by hour, and what its daily counts say about it. */
+
+import type { WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
+import { parseMetricsDay } from "#adapters/edge/rules.ts";
+import { WINDOWS } from "#model/kinds.ts";
+import { WINDOW_COUNT } from "../detection-settings.ts";
 
 /** 168 hours are judged, and the two newest are not. A few more are kept so that late counts find their hour. */
 const CAPACITY = 192;
@@ -74,4 +79,66 @@ export function addMinute(history: HourHistory, hour: number, count: number, sum
     history.peaks[at] = Math.max(history.peaks[at] as number, sums[i] as number);
   }
   if (count > 0 && hour < history.firstHour) history.firstHour = hour;
+}
+
+/**
+ * The expectation for a rule without history, from the platform's own daily counts. Per window (3, 15, 60 minutes);
+ * logarithms are natural, of 1 + count.
+ */
+export interface RulePrior {
+  /** Expected logarithm of an hour's peak. */
+  readonly level: readonly number[];
+  /** Variance of that logarithm from day to day. */
+  readonly variance: readonly number[];
+  /** Events of an hour, on average. */
+  readonly eventsPerHour: number;
+}
+
+/**
+ * Returns the prior from the totals of days in any order, or null without any event. A day's events are taken as
+ * spread evenly: m = total / 24 * w / 60 in a window, and the hour's largest window reaches m + 2 * sqrt(m).
+ */
+export function toRulePrior(dailyTotals: readonly number[]): RulePrior | null {
+  if (!dailyTotals.some((total) => total > 0)) return null;
+  const peaks = WINDOWS.map((minutes) =>
+    dailyTotals.map((total) => {
+      const usual = (total / 24) * (minutes / 60);
+      return Math.log1p(usual + 2 * Math.sqrt(usual));
+    }),
+  );
+  const level = peaks.map(mean);
+  const variance = peaks.map((logs, i) => mean(logs.map((log) => (log - (level[i] as number)) ** 2)));
+  return { level, variance, eventsPerHour: mean(dailyTotals) / 24 };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The platform's counts of a rule on one UTC day. */
+export interface DailyCounts {
+  /** `yyyy-MM-dd`. */
+  readonly day: string;
+  readonly total: number;
+  readonly blocked: number;
+  readonly logged: number;
+  readonly challenged: number;
+}
+
+/** Returns the days of an answer. Skips keys that are no day. If a day occurs twice, the greater count wins. */
+export function toDailyCounts({ data }: Pick<WafRuleMetricsResponse, "data">): DailyCounts[] {
+  const days = new Map<string, DailyCounts>();
+  for (const [key, counters] of Object.entries(data.overviewPastTwentyEightDays)) {
+    const day = parseMetricsDay(key);
+    const { totalTriggers: total, blockedRequests, loggedRequests, challengedRequests } = counters;
+    if (day === null || (days.get(day)?.total ?? -1) >= total) continue;
+    days.set(day, {
+      day,
+      total,
+      blocked: blockedRequests,
+      logged: loggedRequests,
+      challenged: challengedRequests,
+    });
+  }
+  return [...days.values()];
 }

@@ -1,8 +1,7 @@
+/** Computes thresholds from a history, and keeps them. */
 import { WINDOWS } from "#model/kinds.ts";
-import { FLOOR, type SpikePolicy } from "../policy.ts";
-import { advanceHours, type HourHistory, slotOf } from "./hour-history.ts";
-import type { RulePrior } from "./rule-prior.ts";
-import { WINDOW_COUNT } from "./windows.ts";
+import { FLOOR, type SpikePolicy, WINDOW_COUNT } from "../detection-settings.ts";
+import { advanceHours, type HourHistory, type RulePrior, slotOf } from "./hour-history.ts";
 
 /**
  * Hours back to the oldest one judged. The current hour and the one before it are left out, so that an attack does
@@ -227,4 +226,39 @@ function summariseActivity(
   const overall = (all + expected) / Math.max(count + pseudoHours, 1);
   const usualPerHour = nearHours > 0 && pseudoHours === 0 ? near / nearHours : overall;
   return { active, clump: Math.exp(logs / (active + 1)), usualPerHour };
+}
+
+/**
+ * Thresholds belong to the hour. A late event may change an old hour, so thresholds are not cached for the whole
+ * hour.
+ */
+const KEPT_MS = 600_000;
+
+interface CachedThresholds {
+  readonly thresholds: Thresholds;
+  /** The hour of the rule's first event; Infinity without any. */
+  readonly firstHour: number;
+}
+
+export type ThresholdCache = ReturnType<typeof createThresholdCache>;
+
+/**
+ * Returns a cache that saves reading 168 hours per series at every tick. Every entry can be computed again. A key names
+ * everything that thresholds depend on besides the counts.
+ */
+export function createThresholdCache() {
+  const entries = new Map<string, CachedThresholds & { untilMs: number }>();
+  return {
+    get(key: string, nowMs: number): CachedThresholds | undefined {
+      const entry = entries.get(key);
+      return entry !== undefined && nowMs < entry.untilMs ? entry : undefined;
+    },
+    set(key: string, cached: CachedThresholds, nowMs: number): void {
+      entries.set(key, { ...cached, untilMs: nowMs + KEPT_MS });
+    },
+    /** Removes entries that are too old to be used again. */
+    prune(nowMs: number): void {
+      for (const [key, { untilMs }] of entries) if (nowMs >= untilMs) entries.delete(key);
+    },
+  };
 }

@@ -1,5 +1,5 @@
-import { mostFrequent } from "./counting.ts";
 import type { VerdictEvent } from "./evidence.ts";
+import { mostFrequent } from "./requests.ts";
 
 /**
  * Crawlers by what their user agents hold, the domains in which their operators name the addresses, and the networks (ASN) from

@@ -1,5 +1,9 @@
+/** Judges what an alert is, and finds alerts that people have marked. */
 import { many } from "#lib/format.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
 import {
+  type Mark,
   VERDICT_CLASSES,
   VERDICT_FEATURES,
   type VerdictClass,
@@ -8,15 +12,16 @@ import {
   type VerdictWord,
 } from "#model/kinds.ts";
 import { isResponseRule } from "#model/rules.ts";
+import type { StoredSources } from "#model/stored-sources.ts";
 import { type Features, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
-import { chooseSample } from "./choose-sample.ts";
-import { computeFeatures } from "./compute-features.ts";
+import { computeFeatures, SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./compute-features.ts";
 import { claimsCrawler } from "./crawlers.ts";
 import { splitForeground, type VerdictEvidence } from "./evidence.ts";
+import { templateOf } from "./path-template.ts";
 import { groupRequests } from "./requests.ts";
-import { SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./weights.ts";
 import {
+  chooseSample,
   describeNextStep,
   describeReasons,
   describeSenders,
@@ -216,4 +221,30 @@ function toRecord<K extends string, T>(
   read: (name: K, index: number) => T,
 ): Record<K, T> {
   return Object.fromEntries(names.map((name, index) => [name, read(name, index)])) as Record<K, T>;
+}
+
+/** Former marks are said for so long. */
+export const REMEMBERED_MS = 90 * DAY_MS;
+
+/** A spike with its mark, and what it is compared with other spikes by. */
+interface MarkedSpike {
+  readonly mark: Mark | null;
+  readonly markedAt: Date | null;
+  readonly alertId: number | null;
+  readonly path: string | null;
+  readonly sources: StoredSources | null;
+}
+
+/** Returns the marks of the same subject: an attacker of the incident, or the most frequent path. One that is not known is any. */
+export function pickSame([own, ...others]: readonly MarkedSpike[]) {
+  const keysOf = ({ sources }: MarkedSpike) => sources?.findings.map(attackerIdOf) ?? [];
+  const isSame = (other: MarkedSpike, one: MarkedSpike) => {
+    if (one.sources !== null) return keysOf(other).some((key) => keysOf(one).includes(key));
+    return other.path === null || one.path === null || templateOf(other.path) === templateOf(one.path);
+  };
+  return others.flatMap((other) => {
+    const { mark, markedAt, alertId } = other;
+    if (own === undefined || mark === null || markedAt === null || !isSame(other, own)) return [];
+    return [{ mark, at: markedAt.toISOString(), alertId }];
+  });
 }

@@ -1,16 +1,19 @@
+/** The words of a verdict and the requests that show it. */
 import { formatDecimal, formatDuration, formatShare, formatWhole, many, showTime } from "#lib/format.ts";
+import { cleanText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { isNetworkText } from "#model/ip-address.ts";
 import { VERDICT_CLASSES, type VerdictClass, type VerdictFeature, type VerdictWord } from "#model/kinds.ts";
-import { countThrough, LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
+import { holdsIdiom } from "#model/request-facts.ts";
+import { countThrough, LOOK_AFTER_MS, type SampleRequest, type StoredVerdict } from "#model/verdict.ts";
 import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
-import type { VerdictRequest } from "./requests.ts";
+import { mostFrequent, type VerdictRequest } from "./requests.ts";
 
 /** The counts of a window, of its requests. */
 export type RequestCounts = StoredVerdict["counts"] & { readonly requests: number };
 /** Class that is said, and the class that the likeliest one is compared with. */
-export type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { readonly rival: VerdictClass };
+type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { readonly rival: VerdictClass };
 
 /** More addresses than this are not blocked one by one. */
 const MOST_BLOCKED = 12;
@@ -150,4 +153,39 @@ function sayBlock(requests: readonly VerdictRequest[]): string {
   if (hostile.length > MOST_BLOCKED)
     return "Block what the addresses have in common, such as a network or JA4.";
   return `Block the ${hostile.length > 1 ? `${hostile.length} addresses` : "address"}.`;
+}
+
+const MAX_URL_CHARS = 300;
+const MAX_MATCHED_CHARS = 200;
+
+/**
+ * Returns one request as an example, its texts cut: the newest one with an idiom if the alert may be an attack or a scan,
+ * else the newest one with the most common parameter. Without records it is the newest event.
+ */
+export function chooseSample(
+  { events, requests }: VerdictEvidence,
+  { likeliest, rival, said }: Said,
+): SampleRequest | null {
+  const read = events.flatMap((event) => {
+    const facts = requests.get(event.logId);
+    return facts === undefined ? [] : [{ ...event, ...facts }];
+  });
+  const classes = said === "unclear" ? [likeliest, rival] : [likeliest];
+  const isSuspicious = classes.includes("attack") || classes.includes("scanner");
+  const [common = ""] = mostFrequent(read.map(({ parameter }) => parameter ?? ""));
+  const [newest] = events.map((event) => ({ ...event, method: "", parameter: null, matched: null }));
+  const chosen =
+    (isSuspicious ? read.find(holdsIdiom) : undefined) ??
+    read.find(({ parameter }) => (parameter ?? "") === common) ??
+    newest;
+  if (chosen === undefined) return null;
+  return cutSample(chosen);
+}
+
+/** Returns a request as a sample, its texts cut. */
+export function cutSample(request: SampleRequest): SampleRequest {
+  const { at, logId, ip, method, ruleId, action, parameter } = request;
+  const url = cleanText(request.url, MAX_URL_CHARS);
+  const matched = request.matched === null ? null : cleanText(request.matched, MAX_MATCHED_CHARS);
+  return { at, logId, ip, method, url, ruleId, action, parameter, matched };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { OPSGENIE_LIMITS, toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { OPSGENIE_LIMITS, toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
 import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";

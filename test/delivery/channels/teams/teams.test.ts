@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { TEAMS_MAX_BYTES, toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { TEAMS_MAX_BYTES, toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
 import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat } from "../../support/format-promises.ts";

@@ -9,10 +9,9 @@ import { Moment } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { formatCount } from "../../look/words.ts";
-import { kindFor, toExplorerParams } from "../../state/filters.ts";
+import { kindFor, toExplorerParams, toSpanParams } from "../../state/filters.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import classes from "./alert.module.css";
-import { toSpanParams } from "./event-filter.ts";
 import { Act } from "./headline.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 

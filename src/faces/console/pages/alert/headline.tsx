@@ -13,12 +13,11 @@ import { PopoverForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
-import { toExplorerParams } from "../../state/filters.ts";
+import { hasRule, toAlertEvents, toExplorerParams } from "../../state/filters.ts";
 import { usePageKeys } from "../../state/keys.ts";
 import { usePageLink, useRuleLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { hasRule, toAlertEvents } from "./event-filter.ts";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
 interface Props {

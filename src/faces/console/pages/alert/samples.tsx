@@ -10,10 +10,10 @@ import { Panel } from "../../components/panel.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { formatClock, formatUtc } from "../../look/words.ts";
+import { toEventFilter } from "../../state/filters.ts";
 import { useNow } from "../../state/now.tsx";
 import { useZones } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { toEventFilter } from "./event-filter.ts";
 
 const SHOWN = 5;
 const BEFORE_MS = 5 * MINUTE_MS;

@@ -1,5 +1,6 @@
+import { showIso } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { findLengthFault, findReachFaults, showIso } from "#model/horizon.ts";
+import { findLengthFault, findReachFaults } from "#model/horizon.ts";
 import type { RunKind } from "#model/kinds.ts";
 
 type Ends<End> = Readonly<Record<"from" | "to", End>>;

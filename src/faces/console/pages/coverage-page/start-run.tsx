@@ -1,7 +1,7 @@
 import { Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
+import { showIso } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { showIso } from "#model/horizon.ts";
 import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
 import { useStartRun } from "../../api/queries.ts";
 import { PopoverForm, type Toggled } from "../../components/forms.tsx";

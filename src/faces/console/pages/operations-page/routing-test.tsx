@@ -2,7 +2,7 @@ import { Button, Select, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { formatDuration } from "#lib/format.ts";
 import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
-import type { ExplainedRouting } from "#operations/routing/explained-routing.ts";
+import type { ExplainedRouting } from "#operations/routing/test-routes.ts";
 import { call } from "../../api/client.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";

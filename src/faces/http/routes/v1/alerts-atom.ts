@@ -5,11 +5,9 @@ import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import { escapeMarkup, toLine } from "#lib/text.ts";
-import { maskMessage } from "#operations/alerts/mask-message.ts";
-import { summariseAlert } from "#operations/alerts/summarise-alert.ts";
-import { known, visibleZones, ZoneId } from "#operations/fields.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { maskMessage, summariseAlert } from "#operations/alerts/mask-message.ts";
+import { known, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
+import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { maskNullable } from "#stages/archive/mask/mask.ts";
 import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
 import { toPlainLines } from "#stages/delivery/message/outline-lines.ts";
@@ -101,7 +99,7 @@ function renderAtom({ instanceId, title, entries }: AtomFeed): string {
     '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n',
     line(1, "id", `${authority}:alerts`),
     line(1, "title", title),
-    line(1, "updated", toTime(updatedAt)),
+    line(1, "updated", toIso(updatedAt)),
     `  <author><name>Longwatch</name></author>\n  <generator>Longwatch</generator>\n`,
     `  <link rel="self" type="application/atom+xml" href="${FEED_PATH}"/>\n`,
     ...entries.map((entry) => renderEntry(authority, entry)),
@@ -115,8 +113,8 @@ function renderEntry(authority: string, entry: AtomEntry): string {
     "  <entry>\n",
     line(2, "id", `${authority}:alerts/${alertId}`),
     line(2, "title", title),
-    line(2, "published", toTime(publishedAt)),
-    line(2, "updated", toTime(updatedAt)),
+    line(2, "published", toIso(publishedAt)),
+    line(2, "updated", toIso(updatedAt)),
     `    <link rel="alternate" type="application/json" href="/api/v1/alerts/${alertId}"/>\n`,
     ...links.map(
       ({ title, href }) =>
@@ -133,8 +131,4 @@ function renderEntry(authority: string, entry: AtomEntry): string {
 
 function line(depth: number, name: string, text: string): string {
   return `${"  ".repeat(depth)}<${name}>${escapeMarkup(text)}</${name}>\n`;
-}
-
-function toTime(at: number): string {
-  return new Date(at).toISOString();
 }

@@ -5,8 +5,7 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { describeCount } from "../../message/describe-alert.ts";
 import { showsMembers, toMembersFile } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
-import { toMemberLines } from "../../message/outline-lines.ts";
-import { takeFitting } from "../../message/take-fitting.ts";
+import { takeFitting, toMemberLines } from "../../message/outline-lines.ts";
 
 /**
  * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed

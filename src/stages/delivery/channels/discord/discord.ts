@@ -10,7 +10,7 @@ import {
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import { needsNotification } from "../../message/needs-notification.ts";
+import { needsNotification } from "../../message/outline-lines.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../../post.ts";
 import {
   DISCORD_FILE,

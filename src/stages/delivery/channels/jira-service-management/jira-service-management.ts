@@ -1,6 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineAlertApi } from "../opsgenie/opsgenie.ts";
-import { toOpsgenieRequests } from "../opsgenie/opsgenie-requests.ts";
+import { defineAlertApi, toOpsgenieRequests } from "../opsgenie/opsgenie.ts";
 
 /**
  * Returns the requests to the Integration Events API of Jira Service Management. The API takes Opsgenie's requests, except

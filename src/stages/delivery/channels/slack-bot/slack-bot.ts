@@ -12,7 +12,7 @@ import {
 } from "../../channel-definition.ts";
 import { DeliveryError, readReply } from "../../delivery-error.ts";
 import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint.ts";
-import { needsNotification } from "../../message/needs-notification.ts";
+import { needsNotification } from "../../message/outline-lines.ts";
 import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
 import {
   MEMBER_ROWS,

@@ -3,10 +3,9 @@ import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
 import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";
-import { describeTopValue } from "../../message/describe-top-value.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
-import { toLabelled } from "../../message/outline-lines.ts";
+import { describeTopValue, toLabelled } from "../../message/outline-lines.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "../../message/text-width.ts";
 import type { Paint, Style } from "./terminal-style.ts";
 

@@ -6,7 +6,7 @@ import { OCSF_VERSION, toSource, toUrl } from "#model/ocsf.ts";
 import { isEnding } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 import { describeCount, describeSubject, isAdvised, TOP_KEYS } from "../../message/describe-alert.ts";
-import { toSafeLinks } from "../../message/safe-link.ts";
+import { toSafeLinks } from "../../message/outline-lines.ts";
 import { MAX_BODY_BYTES, toHarmlessJson } from "./webhook-body.ts";
 
 /** Detection Finding, of the category Findings. */

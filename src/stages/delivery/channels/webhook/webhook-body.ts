@@ -3,8 +3,7 @@ import { cutText, escapeUnits } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isAdvised } from "../../message/describe-alert.ts";
 import { showsMembers } from "../../message/group-members.ts";
-import { toSafeLinks } from "../../message/safe-link.ts";
-import { takeFitting } from "../../message/take-fitting.ts";
+import { takeFitting, toSafeLinks } from "../../message/outline-lines.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
 export const MAX_BODY_BYTES = 20_000;
