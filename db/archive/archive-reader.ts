@@ -185,7 +185,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     return (results.at(-1) ?? []).map(([text]) => (typeof text === "string" ? text : ""));
   }
 
-  async function readHeld(
+  async function readInUse(
     { files, statements }: AskedRead,
     { signal, place }: { readonly signal: AbortSignal | undefined; readonly place: ReaderPlace | null },
   ): Promise<string[]> {
@@ -232,7 +232,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     async read(files, statements, signal) {
       for (let asked = { files, statements }; ; ) {
         try {
-          return await readHeld(asked, { signal, place });
+          return await readInUse(asked, { signal, place });
         } catch (thrown) {
           const renewed = thrown instanceof ArchiveDamagedError ? await renew(asked) : null;
           if (renewed === null) throw thrown;

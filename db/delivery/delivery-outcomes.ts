@@ -30,7 +30,7 @@ export function markDelivered(
 
 /**
  * Schedules another attempt in `delayMs`, and pauses the whole channel if the receiver asked for the pause. `isAlone`
- * releases the row from its digest. Returns the number of claims still held.
+ * releases the row from its digest. Returns the number of claims that are still valid.
  */
 export function markRetry(
   db: Queryable,
@@ -58,7 +58,7 @@ export interface RetryPlan {
 
 /**
  * Marks claims as undeliverable. They are not sent again unless a person replays them. Returns the number of claims
- * still held.
+ * still valid.
  */
 export function markUndeliverable(
   db: Queryable,
@@ -97,13 +97,13 @@ async function write(
   from: readonly ("sending" | "undeliverable")[],
   values: PgUpdateSetSource<typeof notifications>,
 ): Promise<number> {
-  const held = sql`(${notifications.id}, ${notifications.attempts}) in (select * from unnest(
+  const valid = sql`(${notifications.id}, ${notifications.attempts}) in (select * from unnest(
     ${sql.param(claimed.map(({ id }) => id))}::bigint[],
     ${sql.param(claimed.map(({ attempts }) => attempts))}::integer[]))`;
   const written = await db
     .update(notifications)
     .set(values)
-    .where(and(held, inArray(notifications.state, [...from])))
+    .where(and(valid, inArray(notifications.state, [...from])))
     .returning({ id: notifications.id });
   return written.length;
 }

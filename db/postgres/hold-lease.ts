@@ -7,7 +7,7 @@ import { isAlive } from "#lib/process.ts";
 import type { Database } from "../client.ts";
 import { acquireLease, readHolder, releaseLease, renewLease } from "../service/leases.ts";
 
-export interface HeldLease {
+export interface OwnedLease {
   readonly name: string;
   readonly fence: number;
   /** Aborts when a renewal finds the lease taken, because later work could not commit. */
@@ -22,7 +22,7 @@ export interface HeldLease {
 export async function holdLease<T>(
   database: Database,
   { name, ttlMs }: { name: string; ttlMs: number },
-  fn: (lease: HeldLease) => Promise<T>,
+  fn: (lease: OwnedLease) => Promise<T>,
 ): Promise<T | null> {
   const fence = await take(database, { name, ttlMs });
   if (fence === null) return null;

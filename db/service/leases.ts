@@ -5,7 +5,7 @@ import type { Queryable } from "../client.ts";
 import { names, overwriting } from "../postgres/terms.ts";
 import { leases, replicas } from "../schema/service.ts";
 
-const held = alias(leases, "held");
+const current = alias(leases, "current");
 
 /**
  * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
@@ -47,7 +47,7 @@ export async function renewLease(
   const renewed = await db
     .update(leases)
     .set({ expiresAt: later(ttlMs) })
-    .where(isHeld(name, fence))
+    .where(isOwned(name, fence))
     .returning({ name: leases.name });
   return renewed.length === 1;
 }
@@ -57,7 +57,7 @@ export async function releaseLease(
   db: Queryable,
   { name, fence }: { name: string; fence: number },
 ): Promise<void> {
-  await db.update(leases).set({ holder: null, expiresAt: null }).where(isHeld(name, fence));
+  await db.update(leases).set({ holder: null, expiresAt: null }).where(isOwned(name, fence));
 }
 
 /**
@@ -67,8 +67,8 @@ export async function releaseLease(
  * @throws {FenceLostError}
  */
 export async function assertFence(tx: Queryable, name: string, fence: number): Promise<void> {
-  const held = await tx.select({ name: leases.name }).from(leases).where(isHeld(name, fence)).for("share");
-  if (held.length === 0) throw new FenceLostError(name, fence);
+  const owned = await tx.select({ name: leases.name }).from(leases).where(isOwned(name, fence)).for("share");
+  if (owned.length === 0) throw new FenceLostError(name, fence);
 }
 
 /** A run of a tick, as its cron expression names it. */
@@ -99,17 +99,17 @@ export async function claimRuns(
     with asked as (
       select * from unnest(${sql.param(asked)}::text[], ${times(({ at }) => at)}::timestamptz[],
         ${times(({ nextAt }) => nextAt)}::timestamptz[]) as runs(name, run_at, next_at))
-    insert into ${leases} as ${held} (${names(held.name, held.dueAt, held.fence)})
+    insert into ${leases} as ${current} (${names(current.name, current.dueAt, current.fence)})
     select name, next_at, 1 from asked order by name
-    on conflict (${names(held.name)}) do update
-    set ${overwriting(held.dueAt)}, ${names(held.fence)} = ${held.fence} + 1
-    where ${held.dueAt} is null or exists (select from asked where asked.name = ${held.name}
-      and (${held.dueAt} <= run_at or ${held.dueAt} > next_at + (next_at - run_at)))
-    returning ${held.name}, ${held.fence}::float8`);
+    on conflict (${names(current.name)}) do update
+    set ${overwriting(current.dueAt)}, ${names(current.fence)} = ${current.fence} + 1
+    where ${current.dueAt} is null or exists (select from asked where asked.name = ${current.name}
+      and (${current.dueAt} <= run_at or ${current.dueAt} > next_at + (next_at - run_at)))
+    returning ${current.name}, ${current.fence}::float8`);
   return new Map(claimed.rows.map(({ name, fence }) => [name, fence]));
 }
 
-function isHeld(name: string, fence: number): SQL | undefined {
+function isOwned(name: string, fence: number): SQL | undefined {
   return and(eq(leases.name, name), eq(leases.fence, fence), isNotNull(leases.expiresAt));
 }
 
@@ -117,13 +117,13 @@ function later(ttlMs: number): SQL {
   return sql`now() + ${ttlMs}::double precision * interval '1 millisecond'`;
 }
 
-/** Returns whether the lease is held now. The result is only a hint: it may change before the caller reads it. */
-export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean> {
-  const held = await db
+/** Returns whether a process has the lease now. The result is only a hint: it may change before the caller reads it. */
+export async function isLeaseTaken(db: Queryable, name: string): Promise<boolean> {
+  const taken = await db
     .select({ name: leases.name })
     .from(leases)
     .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
-  return held.length > 0;
+  return taken.length > 0;
 }
 
 /**

@@ -9,7 +9,7 @@ import type { ZoneDay } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { decideHours, listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence, FenceLostError } from "#db/service/leases.ts";
 import { toError } from "#lib/errors.ts";
@@ -121,7 +121,7 @@ export async function archiveDays(
 async function archiveDay(
   { archive, log, ...deps }: ArchiveDaysDeps,
   { zoneId, day }: ZoneDay,
-  lease: HeldLease,
+  lease: OwnedLease,
   signal: AbortSignal,
 ): Promise<boolean> {
   const startedAt = performance.now();

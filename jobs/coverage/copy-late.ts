@@ -5,7 +5,7 @@ import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readStoredCells } from "#db/coverage/reconcile.ts";
 import { readUnrecordedHours } from "#db/ingest/raw-blocks.ts";
-import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { daysOf } from "#model/waf-event.ts";
 import {
@@ -34,7 +34,7 @@ export interface CopyLateDeps extends CopySearchDeps, Pick<JobContext, "log" | "
 interface Zone {
   readonly zoneId: number;
   /** Every page is committed under its fence. */
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
 }
 
 /**

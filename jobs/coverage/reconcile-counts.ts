@@ -18,7 +18,7 @@ import {
 } from "#db/coverage/reconcile.ts";
 import { reopenHours } from "#db/coverage/reopen-hours.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
 import { assertFence } from "#db/service/leases.ts";
@@ -76,7 +76,7 @@ export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
     timeoutMs: 300_000,
     async run({ zoneId }, signal) {
       const name = `reconcile-counts.${zoneId}`;
-      const held = await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => {
+      const result = await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => {
         const until = AbortSignal.any([signal, lease.lost]);
         const zone = { zoneId, lease };
         // A failure of one comparison does not stop the other.
@@ -84,14 +84,14 @@ export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
           if (one.status === "rejected") throw one.reason;
         return true;
       });
-      return held === null ? LEASE_TAKEN : undefined;
+      return result === null ? LEASE_TAKEN : undefined;
     },
   });
 }
 
 interface Zone {
   readonly zoneId: number;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
 }
 
 async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSignal): Promise<void> {

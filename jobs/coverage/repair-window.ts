@@ -2,7 +2,7 @@ import { z } from "zod";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { claimRepair, readDueCells } from "#db/coverage/rule-cells.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt } from "#model/horizon.ts";
@@ -43,7 +43,7 @@ export function createRepairWindowJob(deps: RepairWindowDeps): AnyJob {
 
 interface Zone {
   readonly zoneId: number;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
 }
 
 /**

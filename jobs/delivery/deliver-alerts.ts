@@ -259,8 +259,8 @@ async function retry(
   plan: Omit<RetryPlan, "error">,
 ): Promise<Outcome> {
   const text = `${error.code}: ${error.text}`;
-  const held = await markRetry(database.db, notifications, { ...plan, error: text });
-  return { kind: held > 0 ? "retried" : "lost", error, shows };
+  const marked = await markRetry(database.db, notifications, { ...plan, error: text });
+  return { kind: marked > 0 ? "retried" : "lost", error, shows };
 }
 
 async function giveUp(
@@ -268,6 +268,6 @@ async function giveUp(
   { notifications }: Delivery,
   { shows, ...error }: Failed,
 ): Promise<Outcome> {
-  const held = await markUndeliverable(database.db, notifications, `${error.code}: ${error.text}`);
-  return { kind: held > 0 ? "undeliverable" : "lost", error, shows };
+  const marked = await markUndeliverable(database.db, notifications, `${error.code}: ${error.text}`);
+  return { kind: marked > 0 ? "undeliverable" : "lost", error, shows };
 }

@@ -3,7 +3,7 @@ import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "#db/detection/rule-metrics.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -42,8 +42,8 @@ export function createSnapshotRuleMetricsJob(deps: SnapshotRuleMetricsDeps): Any
     timeoutMs: 240_000,
     async run(_payload, signal) {
       const lease = { name: "snapshot-rule-metrics", ttlMs: LEASE_TTL_MS };
-      const due = await holdLease(deps.database, lease, (held) =>
-        snapshot(deps, held, AbortSignal.any([signal, held.lost])),
+      const due = await holdLease(deps.database, lease, (owned) =>
+        snapshot(deps, owned, AbortSignal.any([signal, owned.lost])),
       );
       if (due === null) return LEASE_TAKEN;
       return due === 0 ? "no rule is due" : undefined;
@@ -54,7 +54,7 @@ export function createSnapshotRuleMetricsJob(deps: SnapshotRuleMetricsDeps): Any
 /** Returns the number of rules that were due. */
 async function snapshot(
   deps: SnapshotRuleMetricsDeps,
-  lease: HeldLease,
+  lease: OwnedLease,
   signal: AbortSignal,
 ): Promise<number> {
   const { database, clock, log, zoneIds } = deps;
@@ -88,7 +88,7 @@ async function snapshot(
 
 interface Asking {
   readonly rule: SeriesKey;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
   readonly run: {
     answered: SeriesKey[];
     failed: Map<string, number>;

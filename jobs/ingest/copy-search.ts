@@ -5,7 +5,7 @@ import type { Queryable } from "#db/client.ts";
 import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import type { StoredPage } from "#db/ingest/store-page.ts";
-import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { many, showTime } from "#lib/format.ts";
 import { readAhead } from "#lib/waiting.ts";
 import type { WafEvent } from "#model/waf-event.ts";
@@ -24,7 +24,7 @@ import { readHashKey, type StoreEntriesDeps, storeEntries } from "./store-entrie
 
 /** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;
-/** A search that shows more is split in time, because its rows are held in memory until they are stored. */
+/** A search that shows more is split in time, because its rows are kept in memory until they are stored. */
 const MAX_BYTES = 128 * 1_024 * 1_024;
 
 export interface CopySearchDeps extends StoreEntriesDeps {
@@ -35,7 +35,7 @@ export interface CopySearchDeps extends StoreEntriesDeps {
 export interface CopiedSearch {
   readonly zoneId: number;
   /** The transaction of every page asserts the fence of this lease. */
-  readonly lease: Pick<HeldLease, "name" | "fence">;
+  readonly lease: Pick<OwnedLease, "name" | "fence">;
   readonly from: number;
   readonly to: number;
   readonly filters?: readonly EventLogsFilter[];

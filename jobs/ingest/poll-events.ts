@@ -6,7 +6,7 @@ import { advanceSearch, readKeptMs } from "#db/coverage/horizons.ts";
 import { readKnownSince } from "#db/coverage/hour-contents.ts";
 import { isRising, noteRising } from "#db/coverage/platform-health.ts";
 import { readContested } from "#db/ingest/revise-events.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
@@ -72,15 +72,15 @@ async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSig
   const polled = await pollNewest({ ...deps, onNews }, { zoneId, lease, minutes }, signal);
   if (polled !== null) return polled.why;
   const hadShortPolls = minutes.delete(zoneId);
-  const held = await holdLease(deps.database, lease, (taken) =>
+  const result = await holdLease(deps.database, lease, (taken) =>
     pollUntilCurrent(deps, { zoneId, lease: taken, hadShortPolls }, AbortSignal.any([signal, taken.lost])),
   );
-  return held === null ? LEASE_TAKEN : undefined;
+  return result === null ? LEASE_TAKEN : undefined;
 }
 
 interface Poll {
   readonly zoneId: number;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
   /** Whether short polls, which have no overlap, may have moved the cursor since the last whole poll. */
   readonly hadShortPolls: boolean;
 }

@@ -3,7 +3,7 @@ import { EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { continueSearch } from "#db/coverage/horizons.ts";
 import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
@@ -84,7 +84,7 @@ export async function pollNewest(
   const source = { route: "search", day: null, receivedAt: now, hashKey } as const;
   const read = readPage(newRaws, { ...source, ...readBy(EventRow, toSearchEvent) }, newRows);
   let isContinued = false;
-  const held = await holdLease(database, lease, async (taken) => {
+  const isStored = await holdLease(database, lease, async (taken) => {
     const conclude = async (tx: typeof database.db) => {
       isContinued = await continueSearch(tx, zoneId, cursor);
     };
@@ -92,7 +92,7 @@ export async function pollNewest(
     await storeEntries(deps, { ...read, zoneId, lease: taken, expectNew, bytes, conclude });
     return true;
   });
-  if (held === null) return { why: LEASE_TAKEN };
+  if (isStored === null) return { why: LEASE_TAKEN };
   remember(isContinued && rememberRows(before, newRows, newRaws));
   await deps.onNews(read.events);
   return { why: undefined };
@@ -118,7 +118,7 @@ export interface ResolveEventsDeps extends CopySearchDeps {
 
 interface Poll {
   readonly zoneId: number;
-  readonly lease: Pick<HeldLease, "name" | "fence">;
+  readonly lease: Pick<OwnedLease, "name" | "fence">;
   /** The hours that the platform still serves. */
   readonly hours: readonly CoveredHour[];
 }

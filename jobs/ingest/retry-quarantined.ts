@@ -4,7 +4,7 @@ import type { Queryable } from "#db/client.ts";
 import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
 import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
@@ -24,7 +24,7 @@ type RetryDeps = Pick<StoreEntriesDeps, "database" | "partitions" | "clock" | "e
 
 export interface RetriedEntries {
   readonly zoneId: number;
-  /** Null: every entry of the zone that is neither held nor held back. */
+  /** Null: every entry of the zone that neither waits for the pseudonym key nor was held back with its answer. */
   readonly ids: readonly number[] | null;
   /** Runs in the transaction that stores entries and removes them from the quarantine. */
   readonly note: (tx: Queryable, ids: readonly number[]) => Promise<unknown>;
@@ -65,7 +65,7 @@ export async function retryQuarantined(
   });
 }
 
-type Retrying = Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: HeldLease };
+type Retrying = Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: OwnedLease };
 
 /** Stores those of the entries that can be stored, and removes them. Returns the others, with the reason of today. */
 export async function storeAgain(

@@ -87,8 +87,8 @@ export async function packNewRecords(
   if (span === null) return [];
   const { firstAt: fromMs, lastAt: toMs } = span;
   const packed = await readLogIdHashes(db, zoneId, { fromMs, toMs, days: daysOf(records) });
-  const held = [...packed, ...before.map(({ logIdHashes }) => logIdHashes)];
-  const kept = new Set(held.flatMap(unpackLogIdHashes));
+  const known = [...packed, ...before.map(({ logIdHashes }) => logIdHashes)];
+  const kept = new Set(known.flatMap(unpackLogIdHashes));
   const entries = records.map((record) => ({ ...record, logIdHash: hashEventKey(record) }));
   return packRawBlocks(entries.filter(({ logIdHash }) => !kept.has(logIdHash)));
 }

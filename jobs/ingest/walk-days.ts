@@ -5,8 +5,8 @@ import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readListPass } from "#db/ingest/list-passes.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
-import { isLeaseHeld } from "#db/service/leases.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { isLeaseTaken } from "#db/service/leases.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay, toDay } from "#model/horizon.ts";
@@ -65,10 +65,10 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
     if (await isArchived(deps, zoneId, dayStart)) continue;
     const name = walkLeaseName(zoneId, dayStart);
     try {
-      const held = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+      const result = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
         walkIfDue(deps, { ...day, lease }, AbortSignal.any([signal, lease.lost])),
       );
-      if (held !== null) walked += 1;
+      if (result !== null) walked += 1;
     } catch (thrown) {
       failures.push(thrown);
       if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
@@ -97,7 +97,7 @@ async function isSearchedFirst(
   hours: readonly CoveredHour[],
 ): Promise<boolean> {
   const isSearched = isBackfilled(clock(), hours, { fromMs: dayStart, toMs: dayStart + DAY_MS, keptMs });
-  return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
+  return !isSearched && (await isLeaseTaken(database.db, pollLeaseName(zoneId)));
 }
 
 /**
@@ -126,7 +126,7 @@ async function planDay(deps: WalkDaysDeps, { zoneId, dayStart, keptMs }: Day, ho
 
 async function walkIfDue(
   deps: WalkDaysDeps,
-  day: Day & { readonly lease: HeldLease },
+  day: Day & { readonly lease: OwnedLease },
   signal: AbortSignal,
 ): Promise<void> {
   const { database, log } = deps;

@@ -10,7 +10,7 @@ export type ActionCounts = Record<Action, number>;
 const WEIGHT_SUM = RULES.reduce((sum, rule) => sum + rule.weight, 0);
 const NONE: Readonly<ActionCounts> = { block: 0, log: 0, challenge: 0 };
 
-function countHeld(store: ZoneStore, ruleId: string, dayMs: number, nowMs: number): ActionCounts {
+function countStored(store: ZoneStore, ruleId: string, dayMs: number, nowMs: number): ActionCounts {
   const columns = store.columns();
   const rules = columns.codesOf("ruleId");
   const wanted = columns.dictionaryOf("ruleId").find(ruleId);
@@ -91,13 +91,13 @@ export function createRuleDays(seed: string, traffic: Traffic, historyMs = SHOWN
     dayMs: number,
     nowMs: number,
   ): Promise<ActionCounts> {
-    if (dayMs >= store.firstMinute() * MINUTE_MS) return countHeld(store, ruleId, dayMs, nowMs);
+    if (dayMs >= store.firstMinute() * MINUTE_MS) return countStored(store, ruleId, dayMs, nowMs);
     const quietMs = Math.max(0, SHOWN_MS - historyMs);
     if (dayMs + DAY_MS <= store.earliestMs() - quietMs) return estimate(seed, store, ruleId, dayMs);
     if (dayMs + DAY_MS <= store.earliestMs()) return { ...NONE };
     // The store's first day may be incomplete. The missing part is either before the history or drawn again.
     return store.firstMinute() * MINUTE_MS <= store.earliestMs()
-      ? countHeld(store, ruleId, dayMs, nowMs)
+      ? countStored(store, ruleId, dayMs, nowMs)
       : countPast(store, ruleId, dayMs, nowMs);
   }
 

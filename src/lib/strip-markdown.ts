@@ -63,11 +63,11 @@ function stripTable(line: string): string {
 
 function stripInline(line: string): string {
   const codes: string[] = [];
-  const held = line.replaceAll(PLACE, "\\u{e000}").replace(CODE, (_, code: string) => {
+  const escaped = line.replaceAll(PLACE, "\\u{e000}").replace(CODE, (_, code: string) => {
     codes.push(code);
     return PLACE;
   });
-  const linked = held.replace(LINK, (_, title: string, url: string) =>
+  const linked = escaped.replace(LINK, (_, title: string, url: string) =>
     title === "" ? url : `${title} (${url})`,
   );
   // Runs twice, because one kind of emphasis may be inside the other.

@@ -196,7 +196,7 @@ test("an asker that is killed leaves its claim; the rule is asked about again on
   await expect(run({ edge: dying, database: doomed })).rejects.toThrow("Failed query");
   expect(await stored()).toMatchObject([{ success: false, text: null, errorKey: "ASKING" }]);
 
-  // A replica whose clock is ahead still finds the lease held, by Postgres's clock.
+  // A replica whose clock is ahead still finds the lease taken, by Postgres's clock.
   await run({ edge, clock: () => NOW + 10 * MINUTE_MS });
   expect(await stored()).toHaveLength(1);
   await database.db.update(leases).set({ expiresAt: sql`now() - interval '1 second'` });

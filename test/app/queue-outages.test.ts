@@ -64,19 +64,19 @@ test.skipIf(server === null)(
       },
     });
     const gate = Promise.withResolvers<void>();
-    let isHeld = false;
-    const held = defineJob({
-      name: "held",
+    let isBlocked = false;
+    const blocked = defineJob({
+      name: "blocked",
       queue: "ingest",
       payload: z.object({}),
       attempts: 1,
       timeoutMs: 60_000,
       async run() {
-        isHeld = true;
+        isBlocked = true;
         await gate.promise;
       },
     });
-    const { queues, written, lines } = openBusyQueues(redis.url, [tick, held]);
+    const { queues, written, lines } = openBusyQueues(redis.url, [tick, blocked]);
     await expect.poll(() => runs, LOOK).toBeGreaterThan(0);
     const states: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
       ["unreachable", () => redis.kill(), () => redis.restart()],
@@ -93,8 +93,8 @@ test.skipIf(server === null)(
       [
         "emptied",
         async () => {
-          await queues.enqueuer.enqueue("held");
-          await expect.poll(() => isHeld, LOOK).toBe(true);
+          await queues.enqueuer.enqueue("blocked");
+          await expect.poll(() => isBlocked, LOOK).toBe(true);
           await askRedis(redis.url, "FLUSHALL");
           gate.resolve();
         },

@@ -278,9 +278,9 @@ describe.skipIf(CHROMIUM === null)(
     test("the values of an alert do not move while its counts come", async () => {
       const page = await open();
       const [attack] = await listAttackAlerts(world);
-      const held = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
       await page.route(/\/context$|\/rules\/series\?/, async (route) => {
-        await held.promise;
+        await released.promise;
         await route.continue();
       });
       await page.goto(`/alerts/${attack?.id}`);
@@ -289,7 +289,7 @@ describe.skipIf(CHROMIUM === null)(
       const place = await value.boundingBox();
       await page.getByText("Asking the counts of the rule").waitFor();
       expect(await value.boundingBox()).toEqual(place);
-      held.resolve();
+      released.resolve();
       await page.getByText(/in the hour before$/).waitFor();
       await page.getByRole("img", { name: /^Events per minute of rule/ }).waitFor();
       expect(await value.boundingBox()).toEqual(place);
@@ -301,9 +301,9 @@ describe.skipIf(CHROMIUM === null)(
       await settle(page);
       const about = page.getByText(/^newest first · /);
       await about.filter({ hasText: "scroll for older ones" }).waitFor();
-      const held = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
       await page.route("**/search", async (route) => {
-        if (!(route.request().postData() ?? "").includes("groupBy")) await held.promise;
+        if (!(route.request().postData() ?? "").includes("groupBy")) await released.promise;
         await route.continue();
       });
       await page
@@ -313,7 +313,7 @@ describe.skipIf(CHROMIUM === null)(
       await page.getByText(/^rule is /).waitFor();
       await page.locator("[aria-busy=true]").first().waitFor();
       expect(await about.innerText()).not.toContain(", all");
-      held.resolve();
+      released.resolve();
       await settle(page);
     });
 

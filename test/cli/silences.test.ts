@@ -99,7 +99,7 @@ testWays("a silence for 2h ends two hours after it was added, to the second", as
   expect(JSON.parse(added.out).expiresAt).toBe(new Date(NOW + 20_000 + 120 * MINUTE_MS).toISOString());
 });
 
-testWays("it says which alerts a silence holds back now", async ({ run }) => {
+testWays("it says which alerts a silence mutes now", async ({ run }) => {
   const id = await rows.fire();
   await rows.fire({ zoneId: 102 });
   expect((await run("add", "--zone", "101", ...WHY)).out).toContain(`It mutes 1 current alert: #${id}.`);

@@ -125,5 +125,5 @@ test("an alert of Longwatch's own needs no zone and no rule, and no quiet hours 
   const { code, out } = await run("--kind self --severity error");
   expect(code).toBe(0);
   expect(out).toContain("when it begins: notified: screen");
-  expect(out).toContain("quiet_hours[0]: Longwatch's own alerts are never held back");
+  expect(out).toContain("quiet_hours[0]: quiet hours never mute Longwatch's own alerts");
 });

@@ -99,7 +99,7 @@ test("a backfill that was killed goes on where it stopped, and ends with every e
   expect((await ask<Item>(url, `${RUNS}/${id}`, key)).state).toBe("running");
   expect(await listDue(0)).toContain(id);
   const runner = openRunner();
-  // The second of two runners finds the lease held.
+  // The second of two runners finds the lease taken.
   await Promise.all([runner.run(id), runner.run(id)]);
   const done = await ask<Item>(url, `${RUNS}/${id}`, key);
   expect(done).toMatchObject({ state: "done", problem: null });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createDatabase } from "#db/client.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { acquireLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
@@ -34,7 +34,7 @@ async function leaseRow() {
   return rows[0];
 }
 
-const hold = <T>(fn: (lease: HeldLease) => Promise<T>) => holdLease(database, { name, ttlMs }, fn);
+const hold = <T>(fn: (lease: OwnedLease) => Promise<T>) => holdLease(database, { name, ttlMs }, fn);
 
 test("a holder of the lease excludes others, and its result is returned", async () => {
   const result = await hold(async ({ fence }) => {

@@ -29,7 +29,7 @@ async function connect(url: string): Promise<pg.Client> {
 }
 
 /** A database in which a migration waits before its last table, while the session of `holder` keeps its transaction. */
-async function openHeldDatabase() {
+async function openBlockedDatabase() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const { url } = database;
@@ -50,7 +50,7 @@ async function openHeldDatabase() {
 const COUNT = "select count(*)::integer as applied from drizzle.__drizzle_migrations";
 
 test("a migration that is killed in the middle changes nothing, and the next one succeeds", async () => {
-  const { url, holder, client, empty, waits } = await openHeldDatabase();
+  const { url, holder, client, empty, waits } = await openBlockedDatabase();
   const child = startMigrate(url);
   await expect.poll(waits, LOOK).toEqual(["transactionid"]);
   child.kill("SIGKILL");
@@ -65,7 +65,7 @@ test("a migration that is killed in the middle changes nothing, and the next one
 }, 120_000);
 
 test("if two processes migrate at once, one waits, and it migrates when the other is killed in the middle", async () => {
-  const { url, holder, client, waits } = await openHeldDatabase();
+  const { url, holder, client, waits } = await openBlockedDatabase();
   const first = startMigrate(url);
   await expect.poll(waits, LOOK).toEqual(["transactionid"]);
   const second = startMigrate(url);

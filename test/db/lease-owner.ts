@@ -5,8 +5,8 @@ import { holdLease } from "#db/postgres/hold-lease.ts";
 const [url = "", name = "", ttlMs = "0"] = process.argv.slice(2);
 const onError = () => undefined;
 const database = createDatabase({ url, max: 2, applicationName: "lease owner", onError });
-const held = await holdLease(database, { name, ttlMs: Number(ttlMs) }, ({ fence }) => {
+const result = await holdLease(database, { name, ttlMs: Number(ttlMs) }, ({ fence }) => {
   process.send?.(fence);
   return new Promise<never>(() => undefined);
 });
-process.send?.(held);
+process.send?.(result);

@@ -104,8 +104,8 @@ test("a lease is renewed by its owner, late too, and not by a predecessor", asyn
 
   expect(await renewLease(database.db, { name, fence: 1, ttlMs })).toBe(false);
   await releaseLease(database.db, { name, fence: 1 });
-  const held = await database.db.select({ holder: leases.holder }).from(leases);
-  expect(held).toEqual([{ holder: "b" }]);
+  const holders = await database.db.select({ holder: leases.holder }).from(leases);
+  expect(holders).toEqual([{ holder: "b" }]);
 });
 
 const SLOT = Date.UTC(2026, 10, 25, 12);

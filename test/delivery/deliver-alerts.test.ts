@@ -204,7 +204,7 @@ describe("a receiver that is broken", () => {
     expect(receiver.received).toHaveLength(4);
   });
 
-  test("F14: holds back no other channel, not even by never answering", async () => {
+  test("F14: delays no other channel, not even by never answering", async () => {
     await world.raise(["first"], ["chat", "pager"]);
     await world.raise(["first", "advice"], ["pager"]);
     const stopping = new AbortController();

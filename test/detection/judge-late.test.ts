@@ -107,7 +107,7 @@ test("live and late together find what a replay of the complete events finds, fo
       return [zoneId, events.filter(({ minute }) => minute >= from && minute < to && draw.chance(share))];
     }),
   );
-  const heldOf = new Map([...late].map(([zoneId, held]) => [zoneId, new Set(held)]));
+  const lateOf = new Map([...late].map(([zoneId, missing]) => [zoneId, new Set(missing)]));
   const isDown = (zoneId: number, minute: number) => {
     const cut = cuts.get(zoneId);
     return cut !== undefined && cut.share === 1 && minute >= cut.from && minute < cut.to;
@@ -124,13 +124,13 @@ test("live and late together find what a replay of the complete events finds, fo
   for (let end = LIVE + STEP; end <= LIVE + LIVE_MINUTES; end += STEP) {
     world.setMinute(end);
     for (const zoneId of [...CUT, WHOLE]) {
-      const held = heldOf.get(zoneId) ?? new Set();
+      const missing = lateOf.get(zoneId) ?? new Set();
       const fresh = events.filter(
-        (event) => event.minute >= end - STEP && event.minute < end && !held.has(event),
+        (event) => event.minute >= end - STEP && event.minute < end && !missing.has(event),
       );
       await world.store(zoneId, fresh);
       const cut = cuts.get(zoneId);
-      // The outage ends: what it has held back is copied within the next minutes.
+      // The outage ends. The events that it delayed are copied within the next minutes.
       if (cut !== undefined && end > cut.to + 10 && end - STEP <= cut.to + 10)
         await world.store(zoneId, late.get(zoneId) ?? []);
       const isBack = cut === undefined || cut.share < 1 || end <= cut.from || end > cut.to + 10;
@@ -288,7 +288,7 @@ async function runOutage(
 
 test("minutes whose events are copied late, while their hour runs, are judged again after the hour", async () => {
   const [zoneId, hour] = [350, LIVE + 60];
-  const held = attackAt(hour + 7, 5);
+  const missing = attackAt(hour + 7, 5);
   const world = createLateWorld(database, [zoneId]);
   const between = (from: number, to: number) =>
     visitors.filter(({ minute }) => minute >= from && minute < to);
@@ -300,7 +300,7 @@ test("minutes whose events are copied late, while their hour runs, are judged ag
   for (let minute = LIVE + 5; minute <= hour + 90; minute += 5) {
     world.setMinute(minute);
     await world.store(zoneId, between(minute - 5, minute));
-    if (minute === hour + 45) await world.store(zoneId, held);
+    if (minute === hour + 45) await world.store(zoneId, missing);
     await world.search(zoneId, LIVE, minute);
     await world.tick();
     if (minute === hour) await world.judgeLate();

@@ -134,7 +134,7 @@ test("a runner that is killed leaves whole rules and nothing else; the next one 
   for (const { ruleId } of before) expect(days.filter((day) => day.ruleId === ruleId)).toHaveLength(28);
   expect(days).toHaveLength(28 * before.length);
 
-  // The lease of the dead is held until it expires.
+  // The lease of a killed process stays taken until it expires.
   await run({ edge });
   expect(await snapshots()).toEqual(before);
   await database.db.update(leases).set({ expiresAt: sql`now() - interval '1 second'` });

@@ -61,7 +61,7 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
   },
   {
     promise:
-      "I4: an hour holds what it held when it was sealed: no platform here is later than the settle time",
+      "I4: an hour holds what it had when it was sealed: no platform here is later than the settle time",
     query: `select zone_id, starts_at, stored_count, evidence from coverage_windows
       where state = 'sealed' and (evidence->'stored'->>'count')::int is distinct from stored_count`,
   },

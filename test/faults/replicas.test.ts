@@ -104,7 +104,7 @@ test.each(sample(REPLICAS, ([, queues]) => queues === "redis"))(
   },
 );
 
-test("F3, F4: a service whose platform does not answer ends in time with nothing held, and at once after a second SIGTERM", async () => {
+test("F3, F4: a service whose platform does not answer ends in time with no lease taken, and at once after a second SIGTERM", async () => {
   const { emulator, database, start } = await openStores();
   const proxy = await startTcpProxy(emulator.port);
   onTestFinished(() => proxy.close());

@@ -75,10 +75,10 @@ async function holdDay(day: string): Promise<() => Promise<void>> {
   const client = await database.pool.connect();
   await client.query("begin");
   await client.query(`lock table waf_events_${day.replaceAll("-", "")} in access exclusive mode`);
-  let isHeld = true;
+  let isBlocking = true;
   const letGo = async () => {
-    if (!isHeld) return;
-    isHeld = false;
+    if (!isBlocking) return;
+    isBlocking = false;
     await client.query("rollback");
     client.release();
   };
@@ -86,7 +86,7 @@ async function holdDay(day: string): Promise<() => Promise<void>> {
   return letGo;
 }
 
-async function countHeldUp(): Promise<number> {
+async function countBlocked(): Promise<number> {
   const { rows } = await database.pool.query<{ count: number }>(
     `select count(*)::integer as count from pg_stat_activity
      where application_name = $1 and wait_event_type = 'Lock' and datname = current_database()`,
@@ -113,13 +113,13 @@ describe("expensive searches take turns", () => {
     const letGo = await holdDay(BIG_DAY);
     const costly = Array.from({ length: 12 }, () => ask(key, BIG_DAY));
     await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 11 }));
-    await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
+    await vi.waitFor(async () => expect(await countBlocked()).toBe(1));
     const refused = await ask(key, BIG_DAY);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
 
     for (let n = 0; n < 5; n++) expect((await ask(key, SMALL_DAY)).status).toBe(200);
     costly.push(ask(other, BIG_DAY));
-    await vi.waitFor(async () => expect(await countHeldUp()).toBe(2));
+    await vi.waitFor(async () => expect(await countBlocked()).toBe(2));
     expect(await countBusy()).toBe(2);
 
     await letGo();
@@ -199,7 +199,7 @@ describe("expensive searches take turns", () => {
     const letGo = await holdDay(BIG_DAY);
     const [working, inLine] = [new AbortController(), new AbortController()];
     const gone = [ask(key, BIG_DAY, { signal: working.signal })];
-    await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
+    await vi.waitFor(async () => expect(await countBlocked()).toBe(1));
     gone.push(ask(key, BIG_DAY, { signal: inLine.signal }));
     const last = ask(key, BIG_DAY);
     await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 2 }));
@@ -207,7 +207,7 @@ describe("expensive searches take turns", () => {
     working.abort();
     expect((await Promise.allSettled(gone)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 0 }));
-    await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
+    await vi.waitFor(async () => expect(await countBlocked()).toBe(1));
 
     await letGo();
     expect((await last).status).toBe(200);
@@ -284,9 +284,9 @@ test("a stop cancels a search that outlasts the grace period, in the database as
     () => "answered",
     () => "cut off",
   );
-  await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
+  await vi.waitFor(async () => expect(await countBlocked()).toBe(1));
   await closeHttp(app, 0);
 
   expect(await asked).toBe("cut off");
-  await vi.waitFor(async () => expect(await countHeldUp()).toBe(0));
+  await vi.waitFor(async () => expect(await countBlocked()).toBe(0));
 });

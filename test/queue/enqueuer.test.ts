@@ -13,7 +13,7 @@ interface Run {
 }
 
 /** A job whose runs end when the test says so. */
-function heldJob(name = "poll-events", timeoutMs = 60_000): { job: AnyJob; runs: Run[] } {
+function blockedJob(name = "poll-events", timeoutMs = 60_000): { job: AnyJob; runs: Run[] } {
   const runs: Run[] = [];
   const job = defineJob({
     name,
@@ -51,7 +51,7 @@ function openEnqueuer(jobs: readonly AnyJob[], isAdded: () => boolean) {
 }
 
 test("a job that the queue has accepted does not run here", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => true);
 
   expect(await enqueuer.enqueue("poll-events")).toBe(true);
@@ -59,7 +59,7 @@ test("a job that the queue has accepted does not run here", async () => {
 });
 
 test("F26: no two enqueued jobs share an id, and no id is a number or contains a colon", async () => {
-  const { job } = heldJob();
+  const { job } = blockedJob();
   const { enqueuer, ids } = openEnqueuer([job], () => true);
   for (let enqueue = 0; enqueue < 50; enqueue += 1) await enqueuer.enqueue("poll-events");
 
@@ -68,7 +68,7 @@ test("F26: no two enqueued jobs share an id, and no id is a number or contains a
 });
 
 test("F20: a job that the queue did not accept runs in this process, with its payload", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => false);
 
   expect(await enqueuer.enqueue("poll-events", { zoneId: 101 })).toBe(true);
@@ -76,7 +76,7 @@ test("F20: a job that the queue did not accept runs in this process, with its pa
 });
 
 test("a job with a delay that the queue has not accepted runs here after the delay, and not after a stop", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events", { zoneId: 101 }, 50);
   await enqueuer.enqueue("poll-events", { zoneId: 102 }, 60_000);
@@ -95,7 +95,7 @@ test("enqueueing another role's job without the queue returns false", async () =
 });
 
 test("however often it is enqueued meanwhile, a job runs once at a time and once more afterwards", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => false);
   for (let enqueue = 0; enqueue < 5; enqueue += 1) await enqueuer.enqueue("poll-events");
   expect(runs).toHaveLength(1);
@@ -108,7 +108,7 @@ test("however often it is enqueued meanwhile, a job runs once at a time and once
 });
 
 test("jobs of different payloads run side by side", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events", { zoneId: 101 });
   await enqueuer.enqueue("poll-events", { zoneId: 102 });
@@ -117,7 +117,7 @@ test("jobs of different payloads run side by side", async () => {
 });
 
 test("a failed run is reported, and the job can be enqueued again", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");
   runs[0]?.end(new Error("no platform"));
@@ -128,7 +128,7 @@ test("a failed run is reported, and the job can be enqueued again", async () => 
 });
 
 test("a payload that its schema refuses reaches no job here either", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events", { zoneId: "101; drop table" });
 
@@ -137,7 +137,7 @@ test("a payload that its schema refuses reaches no job here either", async () =>
 });
 
 test("a run here has the job's own deadline", async () => {
-  const { job, runs } = heldJob("short", 1);
+  const { job, runs } = blockedJob("short", 1);
   const { enqueuer } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("short");
 
@@ -145,7 +145,7 @@ test("a run here has the job's own deadline", async () => {
 });
 
 test("a stop aborts the running jobs, waits for their end, and enqueues no more", async () => {
-  const { job, runs } = heldJob();
+  const { job, runs } = blockedJob();
   const { enqueuer, ids, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");
   await enqueuer.enqueue("poll-events");
@@ -160,7 +160,7 @@ test("a stop aborts the running jobs, waits for their end, and enqueues no more"
 });
 
 test("a stop does not wait for a job that never ends", async () => {
-  const { job } = heldJob();
+  const { job } = blockedJob();
   const { enqueuer } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");
 

@@ -59,7 +59,7 @@ test("a file is fetched once for all who want it at the same time, and from the 
   expect(readFileSync(path.join(one.folder, file.path))).toHaveLength(SIZE);
 });
 
-test("the cache keeps the files that were used last, never those that are held, and has no more bytes than it may", async () => {
+test("the cache keeps the files that were used last, never those that are in use, and has no more bytes than it may", async () => {
   const { one, files, isCached } = await openReplicas(6);
   const [first, second, third, fourth, fifth, sixth] = files as [
     NamedFile,

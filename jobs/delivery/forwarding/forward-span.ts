@@ -8,7 +8,7 @@ import {
   readTally,
   storeAnswer,
 } from "#db/delivery/forwarding/forward-receipts.ts";
-import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -56,7 +56,7 @@ export interface ForwardedSpan {
 export interface SpanRun {
   readonly destination: Destination;
   readonly zoneId: number;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
   readonly span: Span;
   readonly tally: RunTally;
   readonly signal: AbortSignal;

@@ -20,7 +20,7 @@ import {
   storeArrival,
   type UnprovenHour,
 } from "#db/delivery/forwarding/forward-hours.ts";
-import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { countMatches } from "#db/search/open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-condition.ts";
@@ -43,7 +43,7 @@ const MOST_MINUTES = 240;
 interface ZoneRun {
   readonly destination: Destination;
   readonly zoneId: number;
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
   /** Epoch ms. Nothing further is begun after it. */
   readonly until: number;
   readonly tally: RunTally;

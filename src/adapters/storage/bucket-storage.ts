@@ -44,7 +44,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
   /** Time at which a file in the folder was last used; epoch ms. The time of the file says whether it has changed. */
   const usedAt = new Map<string, number>();
   /** How many readers hold a file. */
-  const held = new Map<string, number>();
+  const inUse = new Map<string, number>();
 
   /** Runs `receive` with the content of an object. Returns how it differs from the file, or null. */
   async function compare(
@@ -85,7 +85,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
     const kept = bytes > cacheBytes ? await options.listNotUploaded() : new Set();
     for (const file of files) {
       if (bytes <= cacheBytes) break;
-      if (held.has(file.path) || kept.has(file.path)) continue;
+      if (inUse.has(file.path) || kept.has(file.path)) continue;
       await cache.remove(file.path);
       usedAt.delete(file.path);
       bytes -= file.bytes;
@@ -147,12 +147,12 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
           { code: "ARCHIVE_TOO_LARGE" },
         );
       const names = files.map((file) => file.path);
-      for (const name of names) held.set(name, (held.get(name) ?? 0) + 1);
+      for (const name of names) inUse.set(name, (inUse.get(name) ?? 0) + 1);
       return () => {
         for (const name of names) {
-          const left = (held.get(name) ?? 1) - 1;
-          if (left === 0) held.delete(name);
-          else held.set(name, left);
+          const left = (inUse.get(name) ?? 1) - 1;
+          if (left === 0) inUse.delete(name);
+          else inUse.set(name, left);
         }
       };
     },
@@ -181,7 +181,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
       const old = (await listCached()).filter(({ modifiedAt }) => Date.now() - modifiedAt > YOUNG_FILE_MS);
       const named = await listNamed(old.map((file) => file.path));
       for (const file of old)
-        if (!named.has(file.path) && !held.has(file.path)) {
+        if (!named.has(file.path) && !inUse.has(file.path)) {
           await cache.remove(file.path);
           usedAt.delete(file.path);
         }

@@ -129,7 +129,7 @@ const quietHours = z.strictObject({
   critical: z
     .enum(QUIET_CRITICAL)
     .optional()
-    .describe("whether critical alerts are notified (tell, the default) or held back (hold)"),
+    .describe("whether critical alerts notify at once (tell, the default) or after the quiet hours (hold)"),
 });
 
 const MAX_LINK_RULES = 100;

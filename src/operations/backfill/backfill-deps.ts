@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Database } from "#db/client.ts";
 import type { Backfill } from "#db/ingest/backfills.ts";
-import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import type { CopySearchDeps } from "#jobs/ingest/copy-search.ts";
 import type { WalkDayDeps } from "#jobs/ingest/walk-day.ts";
 import { type Disposition, ServiceError } from "#lib/errors.ts";
@@ -104,21 +104,21 @@ const LOOK_EVERY_MS = 250;
 
 /**
  * Runs `fn` with the lease. While another process holds the lease, calls `onWait` once and waits up to `waitMs`.
- * @throws {BackfillError} when the lease is still held after `waitMs`.
+ * @throws {BackfillError} when the lease is still taken after `waitMs`.
  */
 export async function holdPatiently<T>(
   database: Database,
   { name, waitMs, onWait }: { name: string; waitMs: number; onWait: () => void },
-  fn: (lease: HeldLease) => Promise<T>,
+  fn: (lease: OwnedLease) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const until = performance.now() + waitMs;
   for (let isFirst = true; ; isFirst = false) {
     signal.throwIfAborted();
-    const held = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => ({
+    const done = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => ({
       result: await fn(lease),
     }));
-    if (held !== null) return held.result;
+    if (done !== null) return done.result;
     if (performance.now() >= until)
       throw new BackfillError(
         "BACKFILL_HELD",

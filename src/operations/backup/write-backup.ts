@@ -102,7 +102,7 @@ async function writeMembers(
     progress: createStepProgress(total, onProgress),
     signal,
   };
-  // A replaced file is deleted an hour later. While the lease is held nothing is deleted.
+  // A replaced file is deleted an hour later. While the lease is taken, nothing is deleted.
   const inside =
     copied.length === 0
       ? []

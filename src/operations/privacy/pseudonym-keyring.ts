@@ -38,17 +38,17 @@ export function createPseudonymKeyring(
   { db }: Pick<Database, "db">,
   { mayCreate = true, onCreated = () => undefined }: KeyringOptions = {},
 ): PseudonymKeyring {
-  let held: PseudonymKey | null = null;
+  let cached: PseudonymKey | null = null;
   const open = async () => {
     const inUse = await readKeyId(db);
-    if (held !== null && held.id === inUse) return held;
+    if (cached !== null && cached.id === inUse) return cached;
     const found = readKey(config, inUse);
     if (found === null && inUse === null && !mayCreate)
       throw new Error(`no pseudonym key is in use yet: ${startHint()} first`);
     const key = found ?? (inUse === null ? createKeyFile(config.keyDir) : null);
     const registered = key === null ? inUse : await registerKeyId(db, key.id);
     if (key === null || registered !== key.id) throw keyError(config, explain(config, key, registered));
-    held = key;
+    cached = key;
     if (found === null) onCreated(fileIn(config.keyDir));
     return key;
   };

@@ -123,12 +123,12 @@ function describeMutes({ inhibitedBy, silencedBy, subject }: ExplainedRouting, i
 
 function describeHours({ path, verdict, channels }: ExplainedRouting["quietHours"][number]): string {
   const said: Readonly<Record<ExplainedQuietHours["verdict"], string>> = {
-    holds: `holds back ${channels.join(", ")} until the quiet hours are over`,
+    holds: `mutes ${channels.join(", ")} until the quiet hours are over`,
     "not now": "not in force at this time",
     "no match": "the alert does not match",
     "not critical alerts": "in force, but critical alerts are notified",
     "not these channels": "in force, but for other channels",
-    "not Longwatch's own": "Longwatch's own alerts are never held back",
+    "not Longwatch's own": "quiet hours never mute Longwatch's own alerts",
   };
   return `${path}: ${said[verdict as ExplainedQuietHours["verdict"]]}`;
 }
@@ -164,7 +164,7 @@ function describeTransition(transition: ExplainedRouting["transitions"][number])
     notified.length === 0 ? "" : `notified: ${notified.join(", ")}`,
     updated.length === 0 ? "" : `updated in place: ${updated.join(", ")}`,
     waiting.length === 0 ? "" : `notified after group_interval: ${waiting.join(", ")}`,
-    held.length === 0 ? "" : `held until the quiet hours are over: ${held.join(", ")}`,
+    held.length === 0 ? "" : `after the quiet hours: ${held.join(", ")}`,
   ].filter((part) => part !== "");
   const what = reason === "worse" ? ` (${severity})` : "";
   return `${REASONS[reason] ?? reason}${what}: ${parts.length === 0 ? "no channel" : parts.join("; ")}`;

@@ -182,8 +182,8 @@ export function describeStorage(storage: Storage): string {
 
 /** Returns the sentence about a file of the archive that still holds erased events. */
 export function describeErasedFile({ path, events, until, problem }: RemainingFile): string {
-  const held = events === null ? "An unknown number of erased events" : many(events, "erased event");
+  const amount = events === null ? "An unknown number of erased events" : many(events, "erased event");
   const where = problem === null ? `caches of other processes may hold ${path}` : `${path} was not deleted`;
   const why = problem === null ? "" : ` (${problem})`;
-  return `${held} until ${showTime(until)} UTC: ${where}${why}`;
+  return `${amount} until ${showTime(until)} UTC: ${where}${why}`;
 }

@@ -49,7 +49,7 @@ export interface RiseEvent {
   readonly member: string | null;
 }
 
-/** Returns when a window of whole minutes and the running one first held as many different members as the threshold. */
+/** Returns when a window of whole minutes and the running one first had as many different members as the threshold. */
 export function findReached(
   events: readonly RiseEvent[],
   {

@@ -15,7 +15,7 @@ export interface Relay {
 /** A TCP relay to a service on this machine, that fails as a network does. */
 export async function startRelay(targetPort: number): Promise<Relay> {
   const sockets = new Set<Socket>();
-  let isHeld = false;
+  let isStalled = false;
   // Without delay: small pieces held back for 40 ms each, both ways, would make every query slow.
   const server = createServer({ noDelay: true }, (near) => {
     const far = connect({ port: targetPort, host: "127.0.0.1", noDelay: true });
@@ -30,7 +30,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
         sockets.delete(socket);
         other.destroy();
       });
-      if (isHeld) socket.pause();
+      if (isStalled) socket.pause();
     }
   });
   server.listen(0, "127.0.0.1");
@@ -52,11 +52,11 @@ export async function startRelay(targetPort: number): Promise<Relay> {
       await once(server, "listening");
     },
     hold() {
-      isHeld = true;
+      isStalled = true;
       for (const socket of sockets) socket.pause();
     },
     release() {
-      isHeld = false;
+      isStalled = false;
       for (const socket of sockets) socket.resume();
     },
     close: cut,

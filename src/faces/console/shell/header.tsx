@@ -52,11 +52,11 @@ function LiveSwitch() {
         isDown
           ? "The service does not answer. The page asks it every few seconds."
           : isLive
-            ? "The numbers are read again every 15 seconds. Click to hold them."
-            : "The numbers are held. Click to go on."
+            ? "The numbers are read again every 15 seconds. Click to pause."
+            : "The numbers are paused. Click to go on."
       }
       icon={isLive ? "pause" : "play"}
-      word={<span className={classes["liveWord"]}>{isDown ? "offline" : isLive ? "live" : "held"}</span>}
+      word={<span className={classes["liveWord"]}>{isDown ? "offline" : isLive ? "live" : "paused"}</span>}
       onClick={() => setLive(!isLive)}
     />
   );

@@ -31,7 +31,7 @@ const CONNECTION_LIMITS: ConnectionLimits = {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-interface Held {
+interface Connection {
   readonly network: string;
   /** Number of requests in progress. */
   active: number;
@@ -55,17 +55,17 @@ export function createConnections(
   trustedProxies: readonly string[],
   limits: ConnectionLimits = CONNECTION_LIMITS,
 ): Connections {
-  const held = new Map<Socket, Held>();
+  const connections = new Map<Socket, Connection>();
   const ofNetwork = new Map<string, Set<Socket>>();
   /** Idle connections, in the order in which they became idle. */
   const idle = { known: new Set<Socket>(), unknown: new Set<Socket>() };
   const proxies = toBlockList(trustedProxies);
-  const idleOf = ({ isKnown }: Held) => (isKnown ? idle.known : idle.unknown);
+  const idleOf = ({ isKnown }: Connection) => (isKnown ? idle.known : idle.unknown);
 
   function forget(socket: Socket): void {
-    const one = held.get(socket);
+    const one = connections.get(socket);
     if (one === undefined) return;
-    held.delete(socket);
+    connections.delete(socket);
     idleOf(one).delete(socket);
     const others = ofNetwork.get(one.network);
     others?.delete(socket);
@@ -81,7 +81,7 @@ export function createConnections(
 
   function isFull(network: string, sockets: ReadonlySet<Socket>): boolean {
     if (network === "proxy" || sockets.size < limits.perAddress) return false;
-    const oldest = [...sockets].find((socket) => held.get(socket)?.active === 0);
+    const oldest = [...sockets].find((socket) => connections.get(socket)?.active === 0);
     return !drop(oldest);
   }
 
@@ -90,31 +90,31 @@ export function createConnections(
     const network = isIn(proxies, remoteAddress) ? "proxy" : networkOf({ ip: remoteAddress, socket });
     const sockets = ofNetwork.get(network) ?? new Set();
     if (isFull(network, sockets)) return void socket.destroy();
-    const isCrowded = held.size >= limits.most - limits.reserved;
+    const isCrowded = connections.size >= limits.most - limits.reserved;
     const [oldest] = idle.unknown.size > 0 ? idle.unknown : idle.known;
     const isReserved = isCrowded && !drop(oldest);
     ofNetwork.set(network, sockets.add(socket));
-    held.set(socket, { network, active: 0, isKnown: false, isReserved });
+    connections.set(socket, { network, active: 0, isKnown: false, isReserved });
     idle.unknown.add(socket);
     socket.once("close", () => forget(socket));
     if (isReserved) setTimeout(() => proveOrEnd(socket), limits.provingMs).unref();
   }
 
   function proveOrEnd(socket: Socket): void {
-    const one = held.get(socket);
+    const one = connections.get(socket);
     if (one?.isReserved === true && one.active === 0) drop(socket);
     else if (one?.isReserved === true) setTimeout(() => proveOrEnd(socket), limits.provingMs).unref();
   }
 
   function admit(request: IncomingMessage, response: ServerResponse): boolean {
     const { socket } = request;
-    const one = held.get(socket);
+    const one = connections.get(socket);
     if (one === undefined) return false;
     idleOf(one).delete(socket);
     one.active++;
     response.once("close", () => {
       one.active--;
-      if (one.active === 0 && held.has(socket)) idleOf(one).add(socket);
+      if (one.active === 0 && connections.has(socket)) idleOf(one).add(socket);
     });
     if (one.active <= limits.pipelined) return true;
     // The earlier answers are still sent; later requests stay unanswered.
@@ -124,7 +124,7 @@ export function createConnections(
 
   /** Ends a connection on which a client reads nothing. Node does not call this for a slow reader. */
   function endStalled(socket: Socket): void {
-    const isAtWork = (held.get(socket)?.active ?? 0) > 0 && socket.writableLength === 0;
+    const isAtWork = (connections.get(socket)?.active ?? 0) > 0 && socket.writableLength === 0;
     if (isAtWork) socket.setTimeout(limits.stallMs);
     else socket.destroy();
   }
@@ -142,7 +142,7 @@ export function createConnections(
       return server.setTimeout(limits.stallMs, endStalled);
     },
     noteRequest(socket, hasKey) {
-      const one = held.get(socket);
+      const one = connections.get(socket);
       if (one === undefined) return true;
       one.isKnown ||= hasKey;
       one.isReserved &&= !hasKey;

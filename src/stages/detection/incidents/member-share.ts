@@ -34,23 +34,23 @@ export function findMembership<One extends Incident>(
   const tests = incidents.map((incident) => ({
     incident,
     isOf: createAttackerTest(incident.attackers),
-    held: 0,
+    matched: 0,
   }));
-  let held = 0;
+  let matched = 0;
   for (const event of events) {
     const holders = tests.filter(({ isOf }) => isOf(event));
-    for (const holder of holders) holder.held += 1;
-    if (holders.length > 0) held += 1;
+    for (const holder of holders) holder.matched += 1;
+    if (holders.length > 0) matched += 1;
   }
-  if (held >= MEMBER_SHARE * events.length)
-    return tests.reduce((most, one) => (one.held > most.held ? one : most)).incident;
+  if (matched >= MEMBER_SHARE * events.length)
+    return tests.reduce((most, one) => (one.matched > most.matched ? one : most)).incident;
   const minute = Math.max(...events.map((event) => event.minute));
   const from = Math.min(...events.map(({ minute }) => minute));
   const own = describeCause(events);
   const lifted = tests.find((one) => {
     const { incident, isOf } = one;
     const risesWith = opensNow && minute < incident.openedAt + YOUNG_MINUTES;
-    if (risesWith && one.held >= OVERLAP * events.length) return true;
+    if (risesWith && one.matched >= OVERLAP * events.length) return true;
     if (!opensNow && incident.attackers.some(isAddress)) return false;
     const theirs = inHour.filter((event) => event.minute >= from && isOf(event));
     if (theirs.length === 0) return false;

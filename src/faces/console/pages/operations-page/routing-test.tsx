@@ -140,7 +140,7 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
             <Names say=" notified: " of={notified} end="." />
             <Names say=" updated in place: " of={updated} end="." />
             <Names say=" waits: " of={waiting} end="." />
-            <Names say=" held by quiet hours: " of={held} end="." />
+            <Names say=" after quiet hours: " of={held} end="." />
             {[notified, updated, waiting, held].every(({ length }) => length === 0) ? " nobody" : ""}
           </li>
         ))}
