@@ -15,11 +15,11 @@ import { asCalled } from "#lib/process.ts";
 import { escapeText } from "#lib/text.ts";
 import { type BackupManifest, countArchiveFiles, countRows } from "#operations/backup/manifest.ts";
 import { writeBackup } from "#operations/backup/write-backup.ts";
-import { withArchive } from "./archive/with-archive.ts";
 import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
+import { onStore } from "./store/define-task.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const BACKUP_HELP = `
@@ -55,21 +55,17 @@ export function backupCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         const config = readConfig();
         const withFiles = flags.withoutArchive !== true;
-        const { manifest, bytes } = await withArchive(
-          io,
-          config,
-          async ({ database, onProgress, signal }) => {
-            const details = { file: path.basename(file), archive: withFiles };
-            await writeAuditEntry(database.db, {
-              actor,
-              action: "backup.made",
-              subject: "database",
-              details,
-            });
-            const folder = createFolderStorage(config.archive.folder);
-            return writeBackup({ database, folder, withArchive: withFiles, file, onProgress, signal });
-          },
-        );
+        const { manifest, bytes } = await onStore(io, config, async ({ database, onProgress, signal }) => {
+          const details = { file: path.basename(file), archive: withFiles };
+          await writeAuditEntry(database.db, {
+            actor,
+            action: "backup.made",
+            subject: "database",
+            details,
+          });
+          const folder = createFolderStorage(config.archive.folder);
+          return writeBackup({ database, folder, withArchive: withFiles, file, onProgress, signal });
+        });
         const facts = { file, bytes, ...summarise(manifest) };
         if (flags.json === true) await writeJson(io.stdout, facts);
         else await writeOut(io.stdout, describe(facts, config));

@@ -15,12 +15,12 @@ import { openBackup } from "#operations/backup/open-backup.ts";
 import { type RestoredBackup, restoreBackup } from "#operations/backup/restore-backup.ts";
 import { toKeyItem } from "#operations/keys/issue-key.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { withStorage } from "./archive/with-archive.ts";
 import { summarise } from "./backup.ts";
 import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
+import { onFiles } from "./store/define-task.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
@@ -103,7 +103,7 @@ function readOld(config: Config, url: string): Promise<Withdrawals> {
 }
 
 async function check(io: StoreIo, config: Config, file: string, isJson: boolean): Promise<void> {
-  const { manifest, unknownMembers } = await withStorage(
+  const { manifest, unknownMembers } = await onFiles(
     io,
     createFolderStorage(config.archive.folder),
     (parts) => openBackup(file, parts),
@@ -128,7 +128,7 @@ async function restoreInto(
 ) {
   await requireEmpty(config, database);
   const storage = createStorage(config.archive, database.db);
-  const { restored, manifest } = await withStorage(io, storage, async ({ onProgress, signal }) => {
+  const { restored, manifest } = await onFiles(io, storage, async ({ onProgress, signal }) => {
     const backup = await openBackup(file, { onProgress, signal });
     const folder = createFolderStorage(config.archive.folder);
     const more = { database, storage, folder, actor, since, onProgress, signal };

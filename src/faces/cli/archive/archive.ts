@@ -4,6 +4,7 @@ import path from "node:path";
 import type { Command } from "commander";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import type { Config } from "#config/config.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
 import { archiveDays } from "#jobs/archive/archive-days.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { formatWhole, many } from "#lib/format.ts";
@@ -12,22 +13,12 @@ import { showArchiveStatus } from "#operations/archive/archive-status.ts";
 import { restoreDay, rewriteArchive } from "#operations/archive/restore-day.ts";
 import { type VerifiedArchive, verifyArchive, verifyFolder } from "#operations/archive/verify-archive.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
+import { createProcessIo } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { readZone } from "../options/read-options.ts";
-import { readServiceClock } from "../store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { type ArchiveCommandParts, knownZones, withArchive, withStorage } from "./with-archive.ts";
-
-/** `longwatch archive`: the days that are kept as Parquet files. */
-export function archiveCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return subjectCommand("archive", SUMMARIES.archive, [showArchiveStatus], readConfig, io, [
-    writeCommand(readConfig, io),
-    verifyCommand(readConfig, io),
-    restoreCommand(readConfig, io),
-    rewriteCommand(readConfig, io),
-  ]);
-}
+import { defineTask, onFiles, onStore } from "../store/define-task.ts";
+import type { StoreIo } from "../store/store-command.ts";
 
 const WRITE_HELP = `
 Writes every day that can no longer change and is not in the archive yet, oldest first. The service does the same every
@@ -37,36 +28,29 @@ Examples:
   npm run -s longwatch -- archive write
   npm run -s longwatch -- archive write --zone 101 --json`;
 
-interface WriteFlags {
-  readonly zone?: string;
-  readonly json?: true;
-}
+const writeCommand = defineTask({
+  name: "write",
+  summary: "Write the days that can no longer change.",
+  help: WRITE_HELP,
+  options: { "--zone <id>": "one shield zone (default: all)" },
+  read: (flags, read) => readZone(read, flags, false) ?? null,
+  async run(zoneId, io, readConfig) {
+    const written = await onStore(io, readConfig(), ({ config, onProgress, signal, ...parts }) => {
+      const say = (facts: object, event: string) =>
+        void io.stderr.write(`${event}: ${escapeText(JSON.stringify(facts, toText))}\n`);
+      const log = { info: () => undefined, warn: say, error: say };
+      // The demo's zones are not in its configuration.
+      const zoneIds = config.edge.zones.length === 0 ? null : config.edge.zones;
+      return archiveDays({ ...parts, zoneIds, log }, { zoneId, onDay: toProgress(onProgress) }, signal);
+    });
+    if (written === null) throw new Error("another process is writing to the archive; try again later");
+    return { facts: { written }, text: `${many(written, "day")} written\n` };
+  },
+});
 
-/** `longwatch archive write`. */
-function writeCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("write", "Write the days that can no longer change.", WRITE_HELP, io)
-    .option("--zone <id>", "one shield zone (default: all)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<WriteFlags>(io, async (flags, read) => {
-        const zoneId = readZone(read, flags, false) ?? null;
-        read.finish();
-        const config = readConfig();
-        const zoneIds = knownZones(config);
-        const written = await withArchive(io, config, async ({ database, archive, onProgress, signal }) => {
-          const clock = await readServiceClock(database, io.clock);
-          const say = (facts: object, event: string) =>
-            void io.stderr.write(`${event}: ${escapeText(JSON.stringify(facts, toText))}\n`);
-          const log = { info: () => undefined, warn: say, error: say };
-          const onDay = ({ zoneId, day }: { zoneId: number; day: string }, done: number, all: number) =>
-            onProgress(done / all, `${day}, zone ${zoneId} (${done + 1} of ${all})`);
-          return archiveDays({ database, archive, clock, zoneIds, log }, { zoneId, onDay }, signal);
-        });
-        if (written === null) throw new Error("another process is writing to the archive; try again later");
-        if (flags.json === true) await writeJson(io.stdout, { written });
-        else await writeOut(io.stdout, `${many(written, "day")} written\n`);
-      }),
-    );
+function toProgress(onProgress: (share: number, label: string) => void) {
+  return ({ zoneId, day }: ZoneDay, done: number, all: number) =>
+    onProgress(done / all, `${day}, zone ${zoneId} (${done + 1} of ${all})`);
 }
 
 function toText(_: string, value: unknown): unknown {
@@ -84,38 +68,23 @@ Examples:
   npm run -s longwatch -- archive verify
   npm run -s longwatch -- archive verify --offline /mnt/backup/archive --json`;
 
-interface VerifyFlags {
-  readonly offline?: string;
-  readonly json?: true;
-}
-
-/** `longwatch archive verify`. */
-function verifyCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("verify", "Check the archive's files.", VERIFY_HELP, io)
-    .option("--offline <folder>", "check this copy of the archive folder, without the database")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<VerifyFlags>(io, async (flags, read) => {
-        read.finish();
-        const parts = ({ archive, onProgress, signal }: ArchiveCommandParts) => ({
-          ...archive,
-          signal,
-          onProgress,
-        });
-        const verified =
-          flags.offline === undefined
-            ? await withArchive(io, readConfig(), ({ database, ...rest }) =>
-                verifyArchive(database.db, parts(rest)),
-              )
-            : await withStorage(io, createFolderStorage(path.resolve(flags.offline)), (rest) =>
-                verifyFolder(parts(rest)),
-              );
-        if (flags.json === true) await writeJson(io.stdout, verified);
-        else await writeOut(io.stdout, describe(verified));
-        if (verified.problems.length > 0) io.setExitCode(1);
-      }),
-    );
-}
+const verifyCommand = defineTask({
+  name: "verify",
+  summary: "Check the archive's files.",
+  help: VERIFY_HELP,
+  options: { "--offline <folder>": "check this copy of the archive folder, without the database" },
+  read: ({ offline }) => offline,
+  async run(offline, io, readConfig) {
+    const verified = await (offline === undefined
+      ? onStore(io, readConfig(), ({ database, archive, ...parts }) =>
+          verifyArchive(database.db, { ...archive, ...parts }),
+        )
+      : onFiles(io, createFolderStorage(path.resolve(offline)), ({ archive, ...parts }) =>
+          verifyFolder({ ...archive, ...parts }),
+        ));
+    return { facts: verified, text: describe(verified), isFailed: verified.problems.length > 0 };
+  },
+});
 
 function describe({ days, files, events, bytes, problems, provisional }: VerifiedArchive): string {
   const lines = problems
@@ -127,7 +96,7 @@ function describe({ days, files, events, bytes, problems, provisional }: Verifie
   return `${many(days, "day")}, ${many(files, "file")}, ${many(events, "event")}, ${formatBytes(bytes)}: ${verdict}${lines.join("")}${more}${provisional.map((one) => `${one}\n`).join("")}`;
 }
 
-const HELP = `
+const REWRITE_HELP = `
 Writes the events files of earlier versions of Longwatch anew, oldest day first, one day after the other. The new files have
 the facts of each request, from the day's records: method, request id, a hash of what matched, session, referer, idiom, tool
 and body; and host and path beside the URL. Everything else is compared and stays. Searches go on meanwhile. A run that was
@@ -138,47 +107,38 @@ Examples:
   npm run -s longwatch -- archive rewrite
   npm run -s longwatch -- archive rewrite --zone 101 --day 2026-08-14 --json`;
 
-interface Flags {
-  readonly zone?: string;
-  readonly day?: string;
-  readonly json?: true;
-}
-
-/** `longwatch archive rewrite`. */
-function rewriteCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("rewrite", "Add the facts of requests to days of earlier versions.", HELP, io)
-    .option("--zone <id>", "one shield zone (default: all)")
-    .option("--day <day>", "one UTC day, yyyy-mm-dd (default: all days of earlier versions)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read) => {
-        const zoneId = readZone(read, flags, false) ?? null;
-        const day = flags.day ?? null;
-        if (day !== null && (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day))))
-          read.wrong("day", flags.day, "a UTC day: yyyy-mm-dd");
-        read.finish();
-        const rewritten = await withArchive(io, readConfig(), ({ onProgress, ...parts }) =>
-          rewriteArchive(parts, {
-            zoneId,
-            day,
-            onDay: (one, done, all) =>
-              onProgress(done / all, `${one.day}, zone ${one.zoneId} (${done + 1} of ${all})`),
-            onFailure: (one, { message }) =>
-              void io.stderr.write(
-                `${one.day}, zone ${one.zoneId}, stays as it was: ${escapeText(message)}\n`,
-              ),
-          }),
-        );
-        if (flags.json === true) await writeJson(io.stdout, rewritten);
-        else {
-          const { days, events, records, failed } = rewritten;
-          const wrong = failed === 0 ? "" : `; ${many(failed, "day")} failed`;
-          const what = `${many(days, "day")}, ${many(events, "event")}, ${many(records, "record")} read${wrong}`;
-          await writeOut(io.stdout, `${what}\n`);
-        }
-        if (rewritten.failed > 0) io.setExitCode(1);
+const rewriteCommand = defineTask({
+  name: "rewrite",
+  summary: "Add the facts of requests to days of earlier versions.",
+  help: REWRITE_HELP,
+  options: {
+    "--zone <id>": "one shield zone (default: all)",
+    "--day <day>": "one UTC day, yyyy-mm-dd (default: all days of earlier versions)",
+  },
+  read: (flags, read) => ({
+    zoneId: readZone(read, flags, false) ?? null,
+    day: flags.day === undefined ? null : readDay(read, flags.day),
+  }),
+  async run(scope, io, readConfig) {
+    const rewritten = await onStore(io, readConfig(), ({ onProgress, ...parts }) =>
+      rewriteArchive(parts, {
+        ...scope,
+        onDay: toProgress(onProgress),
+        onFailure: ({ zoneId, day }, { message }) =>
+          void io.stderr.write(`${day}, zone ${zoneId}, stays as it was: ${escapeText(message)}\n`),
       }),
     );
+    const { days, events, records, failed } = rewritten;
+    const wrong = failed === 0 ? "" : `; ${many(failed, "day")} failed`;
+    const text = `${many(days, "day")}, ${many(events, "event")}, ${many(records, "record")} read${wrong}\n`;
+    return { facts: rewritten, text, isFailed: failed > 0 };
+  },
+});
+
+function readDay(read: FlagReader, day: string | undefined): string {
+  if (!/^\d{4}-\d\d-\d\d$/.test(day ?? "") || Number.isNaN(Date.parse(day ?? "")))
+    read.wrong("day", day, "a UTC day: yyyy-mm-dd");
+  return day ?? "";
 }
 
 const RESTORE_HELP = `
@@ -189,28 +149,31 @@ Examples:
   npm run -s longwatch -- archive restore --zone 101 --day 2026-08-14`;
 
 /** `longwatch archive restore`. */
-function restoreCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("restore", "Bring an archive day back into Postgres.", RESTORE_HELP, io)
-    .option("--zone <id>", "shield zone (required)")
-    .option("--day <day>", "UTC day, yyyy-mm-dd (required)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read) => {
-        const zoneId = readZone(read, flags, true) ?? 0;
-        const day = flags.day ?? "";
-        if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day)))
-          read.wrong("day", flags.day, "a UTC day: yyyy-mm-dd");
-        read.finish();
-        const restored = await withArchive(io, readConfig(), (parts) =>
-          restoreDay(parts, { zoneId, day }, (share) => parts.onProgress(share, day)),
-        );
-        if (flags.json === true) await writeJson(io.stdout, { zoneId, day, ...restored });
-        else {
-          const what = restored.wasStored
-            ? "Postgres still had the day"
-            : `${many(restored.records, "record")} copied`;
-          await writeOut(io.stdout, `${day}, zone ${zoneId}: ${many(restored.events, "event")}; ${what}\n`);
-        }
-      }),
+const restoreCommand = defineTask({
+  name: "restore",
+  summary: "Bring an archive day back into Postgres.",
+  help: RESTORE_HELP,
+  options: { "--zone <id>": "shield zone (required)", "--day <day>": "UTC day, yyyy-mm-dd (required)" },
+  read: (flags, read) => ({ zoneId: readZone(read, flags, true) ?? 0, day: readDay(read, flags.day) }),
+  async run({ zoneId, day }, io, readConfig) {
+    const restored = await onStore(io, readConfig(), ({ onProgress, ...parts }) =>
+      restoreDay(parts, { zoneId, day }, (share) => onProgress(share, day)),
     );
+    const { events, records, wasStored } = restored;
+    const what = wasStored ? "Postgres still had the day" : `${many(records, "record")} copied`;
+    return {
+      facts: { zoneId, day, ...restored },
+      text: `${day}, zone ${zoneId}: ${many(events, "event")}; ${what}\n`,
+    };
+  },
+});
+
+/** `longwatch archive`: the days that are kept as Parquet files. */
+export function archiveCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("archive", SUMMARIES.archive, [showArchiveStatus], readConfig, io, [
+    writeCommand(readConfig, io),
+    verifyCommand(readConfig, io),
+    restoreCommand(readConfig, io),
+    rewriteCommand(readConfig, io),
+  ]);
 }

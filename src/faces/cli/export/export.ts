@@ -17,7 +17,6 @@ import { EXPORT_FORMS } from "#model/kinds.ts";
 import { copyDays } from "#operations/archive/copy-days.ts";
 import { describeExport } from "#operations/search/export-parquet.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { withArchive } from "../archive/with-archive.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -25,6 +24,7 @@ import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-se
 import { allowRemote } from "../operations/remote-commands.ts";
 import { readActor, readAfter, requireZones } from "../options/read-options.ts";
 import { planAsked, requireKept, toNativeRequest } from "../search/find-pages.ts";
+import { onStore } from "../store/define-task.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { COMPRESSORS, exportHere, type Target, type WantedExport } from "./save-export.ts";
 
@@ -162,34 +162,30 @@ async function exportDays(
   config: Config,
   { zoneId, plan, target, actor }: DaysToExport,
 ): Promise<void> {
-  const copied = await withArchive(
-    io,
-    config,
-    async ({ database, archive: { storage }, onProgress, signal }) => {
-      const { db } = database;
-      await requireZones(db, config, [zoneId]);
-      await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-      return copyDays({ db, storage }, zoneId, plan, {
-        target,
-        signal,
-        async writeOpen(day, folder) {
-          const store = createArchiveStore(createFolderStorage(folder));
-          try {
-            onProgress(0, `${day} from the database`);
-            return await copyOpenDay({ ...store, database, signal }, { zoneId, day }, io.clock());
-          } finally {
-            await store.duckdb.close();
-            await rm(temporaryFolder(folder), { recursive: true, force: true });
-          }
-        },
-        onFile: (done, all) =>
-          onProgress(
-            done.bytes / all.bytes,
-            `${formatWhole(done.events)} of ${many(all.events, "event")}, ${formatWhole(done.files)} of ${many(all.files, "file")}`,
-          ),
-      });
-    },
-  );
+  const copied = await onStore(io, config, async ({ database, archive: { storage }, onProgress, signal }) => {
+    const { db } = database;
+    await requireZones(db, config, [zoneId]);
+    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+    return copyDays({ db, storage }, zoneId, plan, {
+      target,
+      signal,
+      async writeOpen(day, folder) {
+        const store = createArchiveStore(createFolderStorage(folder));
+        try {
+          onProgress(0, `${day} from the database`);
+          return await copyOpenDay({ ...store, database, signal }, { zoneId, day }, io.clock());
+        } finally {
+          await store.duckdb.close();
+          await rm(temporaryFolder(folder), { recursive: true, force: true });
+        }
+      },
+      onFile: (done, all) =>
+        onProgress(
+          done.bytes / all.bytes,
+          `${formatWhole(done.events)} of ${many(all.events, "event")}, ${formatWhole(done.files)} of ${many(all.files, "file")}`,
+        ),
+    });
+  });
   const { days, files, events, bytes, provisional } = copied;
   // Now the progress line is gone.
   io.stderr.write(
