@@ -19,7 +19,7 @@ import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
-import { onStore } from "./store/define-task.ts";
+import { BY, defineTask, onStore } from "./store/define-task.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const BACKUP_HELP = `
@@ -34,44 +34,33 @@ Examples:
   npm run -s longwatch -- backup --out /backups/2026-11-22.tar --without-archive
   npm run -s longwatch -- backup --out /backups/2026-11-22.tar --json`;
 
-interface Flags {
-  readonly out?: string;
-  readonly withoutArchive?: true;
-  readonly by?: string;
-  readonly json?: true;
-}
-
 /** `longwatch backup`: writes the database and the archive into one file. */
-export function backupCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backup", SUMMARIES.backup, BACKUP_HELP, io)
-    .option("--out <file>", "write this new file (required)")
-    .option("--without-archive", "only name the files of the archive, which are backed up another way")
-    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read) => {
-        const file = readTarget(read, flags.out);
-        const actor = readActor(read, flags.by);
-        read.finish();
-        const config = readConfig();
-        const withFiles = flags.withoutArchive !== true;
-        const { manifest, bytes } = await onStore(io, config, async ({ database, onProgress, signal }) => {
-          const details = { file: path.basename(file), archive: withFiles };
-          await writeAuditEntry(database.db, {
-            actor,
-            action: "backup.made",
-            subject: "database",
-            details,
-          });
-          const folder = createFolderStorage(config.archive.folder);
-          return writeBackup({ database, folder, withArchive: withFiles, file, onProgress, signal });
-        });
-        const facts = { file, bytes, ...summarise(manifest) };
-        if (flags.json === true) await writeJson(io.stdout, facts);
-        else await writeOut(io.stdout, describe(facts, config));
-      }),
-    );
-}
+export const backupCommand = defineTask({
+  name: "backup",
+  summary: SUMMARIES.backup,
+  help: BACKUP_HELP,
+  options: {
+    "--out <file>": "write this new file (required)",
+    "--without-archive": "only name the files of the archive, which are backed up another way",
+    ...BY,
+  },
+  read: (flags, read) => ({
+    file: readTarget(read, flags.out),
+    actor: readActor(read, flags.by),
+    withArchive: flags.withoutArchive !== true,
+  }),
+  async run({ file, actor, withArchive }, io, readConfig) {
+    const config = readConfig();
+    const { manifest, bytes } = await onStore(io, config, async ({ database, onProgress, signal }) => {
+      const details = { file: path.basename(file), archive: withArchive };
+      await writeAuditEntry(database.db, { actor, action: "backup.made", subject: "database", details });
+      const folder = createFolderStorage(config.archive.folder);
+      return writeBackup({ database, folder, withArchive, file, onProgress, signal });
+    });
+    const facts = { file, bytes, ...summarise(manifest) };
+    return { facts, text: describe(facts, config) };
+  },
+});
 
 function readTarget(read: FlagReader, out: string | undefined): string {
   const file = path.resolve(out ?? "");
