@@ -1,7 +1,5 @@
 import path from "node:path";
-import type { Command } from "commander";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { countTables, readWithdrawals, type Withdrawals } from "#db/backup/load-tables.ts";
@@ -11,18 +9,16 @@ import { formatIso, many, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { createSecret } from "#lib/secret.ts";
 import { escapeText } from "#lib/text.ts";
-import { openBackup } from "#operations/backup/open-backup.ts";
+import { type CheckOptions, openBackup } from "#operations/backup/open-backup.ts";
 import { type RestoredBackup, restoreBackup } from "#operations/backup/restore-backup.ts";
 import { toKeyItem } from "#operations/keys/issue-key.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { summarise } from "./backup.ts";
 import { SUMMARIES } from "./commands.ts";
-import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
-import { onFiles } from "./store/define-task.ts";
+import { BY, defineTask, onFiles, onStore, type StoreParts } from "./store/define-task.ts";
 import { withStore } from "./store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const HELP = `
 Puts a backup of longwatch backup into the empty database of DATABASE_URL, or into a new embedded database in
@@ -42,47 +38,51 @@ Examples:
 
 const EMBEDDED = "embedded";
 
-interface Flags {
-  readonly oldDatabase?: string;
-  readonly check?: true;
-  readonly by?: string;
-  readonly json?: true;
-}
-
 /** `longwatch restore`: puts a backup into an empty database. */
-export function restoreCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("restore", SUMMARIES.restore, HELP, io)
-    .usage("[options] <file>")
-    .argument("[file]", "the file of longwatch backup")
-    .option("--old-database <url>", 'name what was revoked and erased since: a database, or "embedded"')
-    .option("--check", "only compare the file with its hashes")
-    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read, [typed]) => {
-        if (typed === undefined) read.mistakes.push("the file of the backup is missing");
-        const oldUrl = readOldDatabase(read, flags.oldDatabase);
-        const actor = readActor(read, flags.by);
-        read.finish();
-        const file = path.resolve(typed ?? "");
-        const config = readConfig();
-        if (flags.check === true) return check(io, config, file, flags.json === true);
-        if (oldUrl === EMBEDDED && config.databaseUrl === null)
-          throw new UsageError([
-            `--old-database "${EMBEDDED}" must be another database than the one to restore into: set DATABASE_URL, or name the old one`,
-          ]);
-        const since = oldUrl === null ? null : await readOld(config, oldUrl);
-        const { restored, manifest, keyProblem } = await withStore(
-          config,
-          (database) => restoreInto(io, config, database, { file, actor, since }),
-          { mayCreate: true },
-        );
-        if (flags.json === true)
-          await writeJson(io.stdout, { file, ...manifest, ...toJson(restored), keyProblem });
-        else await writeOut(io.stdout, describe(file, manifest, restored, keyProblem));
-      }),
-    );
-}
+export const restoreCommand = defineTask({
+  name: "restore",
+  summary: SUMMARIES.restore,
+  help: HELP,
+  operand: ["file", "the file of longwatch backup"],
+  options: {
+    "--old-database <url>": 'name what was revoked and erased since: a database, or "embedded"',
+    "--check": "only compare the file with its hashes",
+    ...BY,
+  },
+  read(flags, read, { operand }) {
+    if (operand === undefined) read.mistakes.push("the file of the backup is missing");
+    return {
+      file: path.resolve(operand ?? ""),
+      oldUrl: readOldDatabase(read, flags.oldDatabase),
+      isCheck: flags.check === true,
+      actor: readActor(read, flags.by),
+    };
+  },
+  async run({ file, oldUrl, isCheck, actor }, io, readConfig) {
+    const config = readConfig();
+    const { folder } = config.archive;
+    if (isCheck) return onFiles(io, createFolderStorage(folder), (parts) => check(file, parts));
+    if (oldUrl === EMBEDDED && config.databaseUrl === null)
+      throw new UsageError([
+        `--old-database "${EMBEDDED}" must be another database than the one to restore into: set DATABASE_URL, or name the old one`,
+      ]);
+    const since = oldUrl === null ? null : await readOld(config, oldUrl);
+    const restore = async ({ database, archive: { storage }, onProgress, signal }: StoreParts) => {
+      await requireEmpty(config, database);
+      const backup = await openBackup(file, { onProgress, signal });
+      const more = { folder: createFolderStorage(folder), actor, since, onProgress, signal };
+      const restored = await restoreBackup(backup, { database, storage, ...more });
+      const manifest = summarise(backup.manifest);
+      const keyring = createPseudonymKeyring(config, database, { mayCreate: false });
+      const keyProblem = manifest.pseudonymKeyId === null ? null : await keyring.findProblem();
+      return {
+        facts: { file, ...manifest, ...toJson(restored), keyProblem },
+        text: describe(file, manifest, restored, keyProblem),
+      };
+    };
+    return onStore(io, config, restore, { mayCreate: true });
+  },
+});
 
 function readOldDatabase(read: FlagReader, text: string | undefined): string | null {
   if (text === undefined) return null;
@@ -102,43 +102,13 @@ function readOld(config: Config, url: string): Promise<Withdrawals> {
   return withStore({ ...config, databaseUrl }, ({ db }) => readWithdrawals(db));
 }
 
-async function check(io: StoreIo, config: Config, file: string, isJson: boolean): Promise<void> {
-  const { manifest, unknownMembers } = await onFiles(
-    io,
-    createFolderStorage(config.archive.folder),
-    (parts) => openBackup(file, parts),
-  );
+async function check(file: string, checking: CheckOptions) {
+  const { manifest, unknownMembers } = await openBackup(file, checking);
   const facts = summarise(manifest);
-  if (isJson) return writeJson(io.stdout, { file, ...facts, unknownMembers });
-  await writeOut(
-    io.stdout,
-    `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC.\n${describeUnknown(unknownMembers)}`,
-  );
-}
-
-async function restoreInto(
-  io: StoreIo,
-  config: Config,
-  database: Database,
-  {
-    file,
-    actor,
-    since,
-  }: { readonly file: string; readonly actor: string; readonly since: Withdrawals | null },
-) {
-  await requireEmpty(config, database);
-  const storage = createStorage(config.archive, database.db);
-  const { restored, manifest } = await onFiles(io, storage, async ({ onProgress, signal }) => {
-    const backup = await openBackup(file, { onProgress, signal });
-    const folder = createFolderStorage(config.archive.folder);
-    const more = { database, storage, folder, actor, since, onProgress, signal };
-    return { restored: await restoreBackup(backup, more), manifest: summarise(backup.manifest) };
-  });
-  const keyring = createPseudonymKeyring(config, database, { mayCreate: false });
+  const made = `made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC`;
   return {
-    restored,
-    manifest,
-    keyProblem: manifest.pseudonymKeyId === null ? null : await keyring.findProblem(),
+    facts: { file, ...facts, unknownMembers },
+    text: `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, ${made}.\n${describeUnknown(unknownMembers)}`,
   };
 }
 

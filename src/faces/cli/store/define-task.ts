@@ -104,7 +104,7 @@ interface FileParts extends Parts {
   readonly archive: ArchiveStore;
 }
 
-interface StoreParts extends FileParts {
+export interface StoreParts extends FileParts {
   readonly config: Config;
   readonly database: Database;
   readonly databaseUrl: Secret;
