@@ -73,8 +73,8 @@ const verifyCommand = defineTask({
   summary: "Check the archive's files.",
   help: VERIFY_HELP,
   options: { "--offline <folder>": "check this copy of the archive folder, without the database" },
-  read: ({ offline }) => offline,
-  async run(offline, io, readConfig) {
+  read: ({ offline }) => ({ offline }),
+  async run({ offline }, io, readConfig) {
     const verified = await (offline === undefined
       ? onStore(io, readConfig(), ({ database, archive, ...parts }) =>
           verifyArchive(database.db, { ...archive, ...parts }),

@@ -1,15 +1,9 @@
 /** The command that erases the events of an address. */
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
-import type { Command } from "commander";
-import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
-import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { judgeHeld } from "#jobs/ingest/judge-held.ts";
 import type { Clock } from "#lib/clock.ts";
 import { formatWhole, many, showTime } from "#lib/format.ts";
-import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import { toIso } from "#operations/fields.ts";
 import {
   type AddressToErase,
@@ -26,13 +20,9 @@ import { NETWORK_RULE, readNetwork, singleAddress } from "#stages/privacy/erasur
 import type { PseudonymKey } from "#stages/privacy/pseudonym.ts";
 import { replaceAddresses } from "#stages/privacy/replace-addresses.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readActor, readText, requireZones } from "../options/read-options.ts";
-import { readServiceClock, untilStopped, withStore } from "../store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-
-const STOPPED = "stopped; the same command continues from here";
+import { BY, confirm, defineTask, onStore, type StoreParts } from "../store/define-task.ts";
 
 const HELP = `
 The time, rule, action and country of each event stay, so that every count stays correct. The command removes address,
@@ -47,90 +37,65 @@ Examples:
   npm run -s longwatch -- erase --cidr 2001:db8:1:2::/64 --zone 101 --yes --json`;
 
 /** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
-export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("erase", SUMMARIES.erase, HELP, io)
-    .option("--ip <address>", "one address")
-    .option("--cidr <network>", "a network, such as 203.0.113.0/24")
-    .option("--zone <id>", "only events of this shield zone (default: all)")
-    .option(
-      "--include-masked",
-      "also events whose masked address (203.0.113.*) may be this address or a neighbour",
-    )
-    .option("--until <time>", "events up to this time, which may be in the future (default: now)")
-    .option("--reason <text>", "reason, written to the audit trail")
-    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
-    .option("--dry-run", "only count; change nothing")
-    .option("--yes", "do not ask for confirmation")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<EraseFlags>(io, async (flags, read) => {
-        const asked = readEraseFlags(read, flags, io.stdin);
-        read.finish();
-        const config = readConfig();
-        await withStore(config, async (database) => {
-          await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
-          await untilStopped(io, (signal) => run({ io, config, database, signal }, flags, asked), STOPPED);
-        });
-      }),
-    );
-}
-
-interface Surroundings {
-  readonly io: StoreIo;
-  readonly config: Config;
-  readonly database: Database;
-  readonly signal: AbortSignal;
-}
-
-async function run(
-  { io, config, database, signal }: Surroundings,
-  flags: EraseFlags,
-  { network, zoneId, actor, reason, ...asked }: ReturnType<typeof readEraseFlags>,
-): Promise<void> {
-  const clock = await readServiceClock(database, io.clock);
-  const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
-  if (network === undefined) return;
-  const wanted = {
-    network,
-    zoneId,
-    includeMasked: flags.includeMasked === true,
-    untilAt: asked.untilAt ?? clock(),
-  };
-  const line = createProgressLine(io.stderr, io.clock);
-  const archive = createArchiveStore(createStorage(config.archive, database.db));
-  try {
-    line.update("counting ...");
-    const found = await countErasable({ database, key, clock, archive }, wanted, signal);
-    line.clear();
-    if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
-    if (flags.yes !== true) {
-      io.stderr.write(describeFound(found));
-      if (!(await isConfirmed(io))) throw new Error("not confirmed; nothing was changed");
-    }
-    await storeHeld(database, key, clock, signal);
-    const deps: EraseAddressDeps = {
-      database,
-      key,
-      clock,
-      archive,
-      onProgress: ({ events, day, days }) =>
-        line.update(
-          `${drawBar(days === 0 ? 1 : day / days)}  ${formatWhole(events)} of ${formatWhole(found.events)} events`,
-        ),
+export const eraseCommand = defineTask({
+  name: "erase",
+  summary: SUMMARIES.erase,
+  help: HELP,
+  options: {
+    "--ip <address>": "one address",
+    "--cidr <network>": "a network, such as 203.0.113.0/24",
+    "--zone <id>": "only events of this shield zone (default: all)",
+    "--include-masked": "also events whose masked address (203.0.113.*) may be this address or a neighbour",
+    "--until <time>": "events up to this time, which may be in the future (default: now)",
+    "--reason <text>": "reason, written to the audit trail",
+    ...BY,
+    "--dry-run": "only count; change nothing",
+    "--yes": "do not ask for confirmation",
+  },
+  read(flags, read, { io: { stdin } }) {
+    const network = readWhom(read, flags);
+    if (flags.yes !== true && flags.dryRun !== true && stdin.isTTY !== true)
+      read.mistakes.push("--yes or --dry-run must be given if the input is not a terminal");
+    const zone = flags.zone === undefined ? null : read.id("zone", flags.zone, "a shield zone's number");
+    const more = {
+      zoneId: zone ?? null,
+      includeMasked: flags.includeMasked === true,
+      untilAt: flags.until === undefined ? undefined : read.time("until", flags.until),
+      by: { actor: readActor(read, flags.by), reason: readReason(read, flags.reason) },
+      isDryRun: flags.dryRun === true,
+      isSure: flags.yes === true,
     };
-    const erased = await eraseAddress(deps, wanted, { actor, reason }, signal);
-    line.clear();
-    await report(io, flags, describeErased(erased, wanted, found), {
-      dryRun: false,
-      found,
-      ...erased,
-      remaining: erased.remaining.map(({ until, ...file }) => ({ ...file, until: toIso(until) })),
-    });
-  } finally {
-    line.clear();
-    await archive.duckdb.close();
-  }
-}
+    return network && { network, ...more };
+  },
+  async run({ by, isDryRun, isSure, ...asked }, io, readConfig) {
+    const erase = async ({ config, onProgress, clear, signal, ...parts }: StoreParts) => {
+      const { database, clock } = parts;
+      await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
+      const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
+      const wanted = { ...asked, untilAt: asked.untilAt ?? clock() };
+      onProgress(null, "counting ...");
+      const found = await countErasable({ ...parts, key }, wanted, signal);
+      if (isDryRun) return { facts: { dryRun: true, found }, text: describeFound(found) };
+      clear();
+      if (!isSure) await confirm(io, describeFound(found), "erase", signal);
+      await storeHeld(database, key, clock, signal);
+      const all = formatWhole(found.events);
+      const deps: EraseAddressDeps = {
+        ...parts,
+        key,
+        onProgress: ({ events, day, days }) =>
+          onProgress(days === 0 ? 1 : day / days, `${formatWhole(events)} of ${all} events`),
+      };
+      const erased = await eraseAddress(deps, wanted, by, signal);
+      const remaining = erased.remaining.map(({ until, ...file }) => ({ ...file, until: toIso(until) }));
+      return {
+        facts: { dryRun: false, found, ...erased, remaining },
+        text: describeErased(erased, wanted, found),
+      };
+    };
+    return onStore(io, readConfig(), erase, { stopped: "stopped; the same command continues from here" });
+  },
+});
 
 /** Stores the events that a process without the key held back, so that the erasure finds them. */
 function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal) {
@@ -138,18 +103,6 @@ function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: 
   const erasures = createErasureGuard(() => Promise.resolve(key));
   const log = { info: () => undefined };
   return judgeHeld({ database, partitions, clock, log, erasures, afterPage: () => undefined }, signal);
-}
-
-/** Returns false if the input ends without an answer. */
-async function isConfirmed({ stdin, stderr }: StoreIo): Promise<boolean> {
-  stderr.write('Type "erase" to continue: ');
-  for await (const line of createInterface({ input: stdin })) return line.trim() === "erase";
-  return false;
-}
-
-async function report(io: StoreIo, { json }: EraseFlags, text: string, facts: object): Promise<void> {
-  if (json === true) await writeJson(io.stdout, facts);
-  else await writeOut(io.stdout, text);
 }
 
 function describeFound({ events, maskedEvents, ...others }: ErasableCounts): string {
@@ -193,34 +146,8 @@ function describeErased(
 
 const MAX_REASON_CHARS = 500;
 
-interface EraseFlags {
-  readonly ip?: string;
-  readonly cidr?: string;
-  readonly zone?: string;
-  readonly includeMasked?: true;
-  readonly until?: string;
-  readonly reason?: string;
-  readonly by?: string;
-  readonly dryRun?: true;
-  readonly yes?: true;
-  readonly json?: true;
-}
-
-/** Reads the flags. `network` is undefined if it is wrong; the mistake is then noted in `read`. */
-function readEraseFlags(read: FlagReader, flags: EraseFlags, stdin: Readable & { readonly isTTY?: boolean }) {
-  const network = readWhom(read, flags);
-  if (flags.yes !== true && flags.dryRun !== true && stdin.isTTY !== true)
-    read.mistakes.push("--yes or --dry-run must be given if the input is not a terminal");
-  return {
-    network,
-    zoneId: flags.zone === undefined ? null : (read.id("zone", flags.zone, "a shield zone's number") ?? null),
-    untilAt: flags.until === undefined ? undefined : read.time("until", flags.until),
-    actor: readActor(read, flags.by),
-    reason: readReason(read, flags.reason),
-  };
-}
-
-function readWhom(read: FlagReader, { ip, cidr }: EraseFlags) {
+/** Returns undefined and notes a mistake if the network is wrong. */
+function readWhom(read: FlagReader, { ip, cidr }: { readonly ip?: string; readonly cidr?: string }) {
   if ((ip === undefined) === (cidr === undefined)) {
     read.mistakes.push("either --ip or --cidr must be given");
     return undefined;

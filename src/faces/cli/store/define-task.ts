@@ -1,5 +1,6 @@
 /** Commands that run for minutes: flags, progress, Ctrl-C, output and exit code. */
 
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
@@ -46,12 +47,12 @@ interface Task<Options, Input> {
   readonly options: Options;
   /** The help of `--json`. */
   readonly json?: string;
-  /** Reads the flags, and notes every mistake in `read`. */
+  /** Reads the flags, and notes every mistake in `read`. May return undefined after a mistake. */
   readonly read: (
     flags: FlagsOf<Options>,
     read: FlagReader,
     given: { readonly io: StoreIo; readonly operand: string | undefined },
-  ) => Input;
+  ) => Input | undefined;
   /** Does the work, with `onStore` or `onFiles`. The settings are read only after the command line is valid. */
   readonly run: (input: Input, io: StoreIo, readConfig: () => Config) => Promise<Answer>;
 }
@@ -79,6 +80,7 @@ export function defineTask<const Options extends Readonly<Record<`--${string}`, 
       storeAction<FlagsOf<Options> & { readonly json?: true }>(io, async (flags, read, [typed]) => {
         const input = readFlags(flags, read, { io, operand: typed });
         read.finish();
+        if (input === undefined) return;
         const { facts, text, isFailed = false } = await run(input, io, readConfig);
         if (flags.json === true) await writeJson(io.stdout, facts);
         else await writeOut(io.stdout, text);
@@ -86,6 +88,24 @@ export function defineTask<const Options extends Readonly<Record<`--${string}`, 
       }),
     );
   };
+}
+
+/**
+ * Prints the text and asks for the word.
+ * @throws {Error} for another answer, at the end of the input, and after Ctrl-C
+ */
+export async function confirm(
+  { stdin, stderr }: StoreIo,
+  text: string,
+  word: string,
+  signal: AbortSignal,
+): Promise<void> {
+  stderr.write(`${text}Type "${word}" to continue: `);
+  for await (const line of createInterface({ input: stdin, signal })) {
+    if (line.trim() === word) return;
+    break;
+  }
+  throw new Error("not confirmed; nothing was changed");
 }
 
 interface Parts {

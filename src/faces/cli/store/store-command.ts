@@ -13,6 +13,7 @@ import { addGroupHelp, addHelp, fullName, listAsTyped } from "../terminal/help.t
 
 /** Streams, clock and exit of a command. Tests pass their own. */
 export interface StoreIo extends EdgeIo {
+  readonly stdin: EdgeIo["stdin"] & { readonly isTTY?: boolean };
   readonly stdout: EdgeIo["stdout"] & {
     readonly hasColors?: () => boolean;
     readonly columns?: number;
