@@ -27,7 +27,7 @@ function fireOf(kind: SourceKind, key: string, score = 4): Fire {
 
 const scanner = (address: string, score?: number) => fireOf("rules_per_ip", address, score);
 
-/** The events of an address: one a minute, each of another rule. */
+/** The events of an address: one a minute, each of another rule. With a tool that is given, these are the rules of any address. */
 function eventsOf(
   ip: string,
   {
@@ -38,7 +38,7 @@ function eventsOf(
 ): MinuteEvent[] {
   return Array.from({ length: minutes }, (_, i) => ({
     minute: from + i,
-    ruleId: `94${i}00`,
+    ruleId: over.ja4 === undefined ? `94${i}00 of ${ip}` : `94${i}00`,
     ip,
     asn: "AS64500",
     ja4: `ja4 of ${ip}`,
@@ -121,20 +121,22 @@ describe("a new key", () => {
   );
 
   test.each([
-    [5, "tool", 1],
-    [6, "tool", 2],
-    [0, "other tool", 2],
+    [2, 0, 1],
+    [3, 0, 2],
+    [0, 8, 2],
   ])(
-    "an address that begins %d minutes later, with another user agent and %s, has a part in %d incidents",
-    (later, ja4, incidents) => {
+    "an address with another tool that begins %d minutes later, with %d rules of its own, has a part in %d incidents",
+    (later, own, incidents) => {
       const { open } = run(
         [
           { at: START, fires: [scanner(one)] },
           { at: START + later, fires: [scanner(two)] },
         ],
         [
-          ...eventsOf(one, { ja4: "tool" }),
-          ...eventsOf(two, { ja4, from: START - 14 + later, minutes: 15 - later }),
+          ...eventsOf(one, { ja4: "one" }),
+          ...eventsOf(two, { ja4: "two", from: START - 14 + later }).map((event, i) =>
+            i < own ? { ...event, ruleId: `own ${i}` } : event,
+          ),
         ],
       );
       expect(open).toHaveLength(incidents);
@@ -148,7 +150,7 @@ describe("a new key", () => {
         { at: START, fires: [scanner(one)] },
         { at: START + 1, fires: [scanner(two)] },
       ],
-      [...eventsOf(one, bare), ...eventsOf(two, bare)],
+      [...eventsOf(one, bare), ...eventsOf(two, { ...bare, from: START - 5, minutes: 6 })],
     );
     expect(open).toHaveLength(2);
   });

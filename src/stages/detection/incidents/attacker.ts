@@ -28,8 +28,8 @@ export function createAttackerTest(
 /** An address that sends so much of its events to one path attacks that path. */
 const TARGET_SHARE = 0.7;
 
-/** Addresses with one fingerprint that begin so soon after each other begin together, whatever user agents they name. */
-const TOGETHER_MINUTES = 5;
+/** Addresses that begin so soon after each other begin together, whatever tools they name. */
+const TOGETHER_MINUTES = 2;
 
 /** Tools of an address: the values that its events show most, and its rules. Hostile text. */
 interface Tool {
@@ -71,12 +71,14 @@ function commonest(values: readonly string[]): string {
 
 /**
  * Returns a function that tests whether an address probably attacks together with another: it is of the same network of 256
- * addresses (of IPv6: /48), attacks the same path, or has the same tool and half of the rules of the smaller one in common. A tool is a fingerprint with a user
- * agent, or a fingerprint alone if both begin together. `eventsOf` returns those of an hour, because an attacker has tried few of its rules when it is found.
+ * addresses (of IPv6: /48), attacks the same path, or has half of the rules of the smaller one in common, and the same tool or the
+ * same beginning. A tool is a fingerprint with a user agent. `eventsOf` returns the events of the hour from the minute `hourFrom`
+ * on, because an attacker has tried few of its rules when it is found. Who sent before it has no beginning.
  */
 export function createLinkTest(
   address: string,
   eventsOf: (address: string) => readonly MinuteEvent[],
+  hourFrom: number,
 ): (other: Attacker) => boolean {
   const network = networkOf(address);
   const own = toTool(eventsOf(address));
@@ -85,8 +87,10 @@ export function createLinkTest(
     if (network !== null && network === networkOf(other.key)) return true;
     const { from, target, ja4, ua, rules } = toTool(eventsOf(other.key));
     if (target !== "" && target === own.target) return true;
-    const isTogether = ja4 !== "" && Math.abs(from - own.from) <= TOGETHER_MINUTES;
-    if (ja4 !== own.ja4 || (ua !== own.ua && !isTogether) || (ja4 === "" && ua === "")) return false;
+    const isSameTool = ja4 === own.ja4 && ua === own.ua && (ja4 !== "" || ua !== "");
+    const isTogether =
+      Math.min(from, own.from) > hourFrom + TOGETHER_MINUTES && Math.abs(from - own.from) <= TOGETHER_MINUTES;
+    if (!isSameTool && !isTogether) return false;
     const common = [...rules].filter((rule) => own.rules.has(rule)).length;
     return common > 0 && 2 * common >= Math.min(rules.size, own.rules.size);
   };

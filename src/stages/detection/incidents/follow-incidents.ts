@@ -2,6 +2,7 @@ import { inTurns } from "#lib/waiting.ts";
 import { attackerIdOf, isActive } from "#model/fingerprint.ts";
 import { type AttackerRole, SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
+import { LONGEST_WINDOW } from "../detection-settings.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
@@ -226,7 +227,11 @@ function findHolder(
   const open = isAddress(attacker) ? incidents.filter(({ name }) => !benign.has(name)) : incidents;
   const overlapping = findOverlap(open, compared);
   if (isAddress(attacker)) {
-    const isLinked = createLinkTest(attacker.key, (key) => compared.eventsOf("rules_per_ip", key));
+    const isLinked = createLinkTest(
+      attacker.key,
+      (key) => compared.eventsOf("rules_per_ip", key),
+      compared.minute - LONGEST_WINDOW,
+    );
     const linked = open.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
     const holder = overlapping ?? linked;
     if (holder !== undefined) return { holder, role: "joined" };
