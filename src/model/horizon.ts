@@ -1,6 +1,8 @@
 /** Spans of time: how far back the platform shows events, and which spans a run may have. */
+
 import { showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { BucketWidth, WidthName } from "./kinds.ts";
 
 /** A half-open span: includes `from`, excludes `to`. Epoch ms. */
 export interface Span {
@@ -109,3 +111,9 @@ export function findLengthFault({
       }
     : null;
 }
+
+export const WIDTH_SECONDS: Readonly<Record<WidthName, BucketWidth>> = {
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+};

@@ -266,11 +266,6 @@ export type BucketWidth = (typeof BUCKET_WIDTHS)[number];
 /** The names of `BUCKET_WIDTHS`, in their order. */
 export const WIDTH_NAMES = ["minute", "hour", "day"] as const;
 export type WidthName = (typeof WIDTH_NAMES)[number];
-export const WIDTH_SECONDS: Readonly<Record<WidthName, BucketWidth>> = {
-  minute: 60,
-  hour: 3_600,
-  day: 86_400,
-};
 
 /** Window lengths in minutes. A series is judged by the counts of its last 3, 15 and 60 closed minutes. */
 export const WINDOWS = [3, 15, 60] as const;
@@ -339,13 +334,6 @@ export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 export const SCOPES = ["read", "export", "act", "admin"] as const;
 export type Scope = (typeof SCOPES)[number];
-/** The rights of each role. */
-export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
-  reader: ["read"],
-  exporter: ["read", "export"],
-  operator: ["read", "export", "act"],
-  admin: SCOPES,
-};
 
 /** The roles of processes without which nothing is copied, detected or sent. */
 export const WORKER_ROLES = ["ingest", "derive", "alerts"] as const;

@@ -1,5 +1,6 @@
 /** Who calls, and what the caller may do. */
-import { ROLE_SCOPES, ROLES, type Role, type Scope } from "#model/kinds.ts";
+import type { Role, Scope } from "#model/kinds.ts";
+import { scopesOf } from "#model/roles.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 
 /** The holder of a valid key with the key's rights, or a person who signed in at the issuer with their own. */
@@ -45,18 +46,4 @@ export function actorOf(caller: Caller | null): string {
   return keyId.startsWith(PERSON_PREFIX)
     ? `person ${keyId.slice(PERSON_PREFIX.length)} (${name})`
     : `key ${keyId} (${name})`;
-}
-
-export function scopesOf(roles: readonly Role[]): ReadonlySet<Scope> {
-  return new Set(roles.flatMap((role) => ROLE_SCOPES[role]));
-}
-
-/** Says to a client which scope its key lacks, and the least role that has the scope. */
-export function describeLack(scope: Scope): string {
-  const role = ROLES.find((one) => ROLE_SCOPES[one].includes(scope));
-  return `This key lacks the scope ${scope}. Use a key with the role ${role} or higher.`;
-}
-
-export function isRole(text: string): text is Role {
-  return (ROLES as readonly string[]).includes(text);
 }

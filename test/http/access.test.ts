@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Access } from "#faces/http/keys/guard.ts";
 import type { Role } from "#model/kinds.ts";
-import { type Caller, scopesOf } from "#operations/caller.ts";
+import { scopesOf } from "#model/roles.ts";
+import type { Caller } from "#operations/caller.ts";
 import { startHttp } from "./start-http.ts";
 
 function caller(role: Role, zoneIds: readonly number[] | null = null): Caller {

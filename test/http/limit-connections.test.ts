@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { HttpOptions } from "#faces/http/http.ts";
 import type { ConnectionLimits } from "#faces/http/limits/limit-connections.ts";
-import { scopesOf } from "#operations/caller.ts";
+import { scopesOf } from "#model/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 const LIMITS: ConnectionLimits = {

@@ -7,8 +7,10 @@ import { DIMENSIONS as PLATFORM_DIMENSIONS } from "#adapters/edge/contract/event
 import { QUEUES } from "#adapters/queue/define-job.ts";
 import { LOG_LEVELS } from "#lib/log.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
+import { WIDTH_SECONDS } from "#model/horizon.ts";
 import * as kinds from "#model/kinds.ts";
 import { URL_PARTS } from "#model/record-parts.ts";
+import { ROLE_SCOPES } from "#model/roles.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startArchive } from "../http/start-archive.ts";
 
@@ -37,9 +39,9 @@ test("lists that belong together agree, also those that the contract and the que
   expect(PLATFORM_DIMENSIONS).toEqual(kinds.DIMENSIONS);
   expect(QUEUES).toEqual(kinds.WORKER_ROLES);
   expect(kinds.ALERT_KINDS.filter((kind) => kind !== "group")).toEqual(kinds.MESSAGE_KINDS);
-  expect(Object.keys(kinds.WIDTH_SECONDS)).toEqual(kinds.WIDTH_NAMES);
-  expect(Object.values(kinds.WIDTH_SECONDS)).toEqual(kinds.BUCKET_WIDTHS);
-  expect(kinds.ROLES.map((role) => kinds.ROLE_SCOPES[role])).toEqual(
+  expect(Object.keys(WIDTH_SECONDS)).toEqual(kinds.WIDTH_NAMES);
+  expect(Object.values(WIDTH_SECONDS)).toEqual(kinds.BUCKET_WIDTHS);
+  expect(kinds.ROLES.map((role) => ROLE_SCOPES[role])).toEqual(
     kinds.SCOPES.map((_, last) => kinds.SCOPES.slice(0, last + 1)),
   );
   expect(FIELD_NAMES).toEqual(expect.arrayContaining([...URL_PARTS]));
@@ -180,6 +182,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["words.ts", "the reasons of a message that a person has to notice"],
+  ["roles.ts", "the scopes of each role, of which the first test compares the order"],
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { SignInGrant } from "#config/file/sign-in-entry.ts";
-import { ROLE_SCOPES, ROLES } from "#model/kinds.ts";
+import { ROLES } from "#model/kinds.ts";
+import { ROLE_SCOPES } from "#model/roles.ts";
 import type { Caller } from "#operations/caller.ts";
 import { grantPerson } from "#operations/keys/grant-person.ts";
 

@@ -3,7 +3,8 @@ import { isEmailClaim, type SignIn } from "#config/file/sign-in-entry.ts";
 import { isObject } from "#lib/json.ts";
 import { isBlank, toLine } from "#lib/text.ts";
 import { ROLES } from "#model/kinds.ts";
-import { type Caller, PERSON_PREFIX, scopesOf } from "../caller.ts";
+import { scopesOf } from "#model/roles.ts";
+import { type Caller, PERSON_PREFIX } from "../caller.ts";
 import { MAX_NAME_CHARS } from "./issue-key.ts";
 
 const MAX_SHOWN = 10;

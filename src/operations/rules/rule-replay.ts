@@ -4,8 +4,8 @@ import { readMinutesFrom, readTrend } from "#db/detection/trends.ts";
 import { formatWhole, many, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
-import { startOfHour } from "#model/horizon.ts";
-import { HOUR_STATUSES, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
+import { startOfHour, WIDTH_SECONDS } from "#model/horizon.ts";
+import { HOUR_STATUSES, WIDTH_NAMES } from "#model/kinds.ts";
 import { coverageOf } from "#stages/coverage/hour-status.ts";
 import {
   bucketStart,

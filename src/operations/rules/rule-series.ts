@@ -5,7 +5,8 @@ import { listSpikeSpans } from "#db/detection/rule-history.ts";
 import { readMinutesFrom, readReplayCounts, readTrend, type TrendQuery } from "#db/detection/trends.ts";
 import { formatRounded, showTime } from "#lib/format.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
-import { MARKS, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
+import { WIDTH_SECONDS } from "#model/horizon.ts";
+import { MARKS, WIDTH_NAMES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/alert-spike.ts";
 import {
   bucketEnd,

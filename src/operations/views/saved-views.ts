@@ -6,8 +6,9 @@ import {
   type SavedViewRow,
   updateSavedView,
 } from "#db/keys/sessions.ts";
+import { describeLack } from "#model/roles.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
-import { type Caller, describeLack } from "../caller.ts";
+import type { Caller } from "../caller.ts";
 import { IsoTime, lineOf, Name, notFound, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";

@@ -1,7 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
 import type { SessionInfo } from "#faces/http/routes/session.ts";
-import { ROLE_SCOPES, type Scope } from "#model/kinds.ts";
+import type { Scope } from "#model/kinds.ts";
+import { ROLE_SCOPES } from "#model/roles.ts";
 import { ApiProblem, call, pageToken } from "./client.ts";
 
 /** The reader. */

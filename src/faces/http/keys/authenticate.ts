@@ -4,7 +4,8 @@ import type { FoundApiKey } from "#db/keys/api-keys.ts";
 import type { FoundSession } from "#db/keys/sessions.ts";
 import type { Clock } from "#lib/clock.ts";
 import { hashAccessKey, isSameKey, readKeyId } from "#model/access-key.ts";
-import { type Authenticate, type Caller, isRole, scopesOf } from "#operations/caller.ts";
+import { isRole, scopesOf } from "#model/roles.ts";
+import type { Authenticate, Caller } from "#operations/caller.ts";
 
 interface AuthenticateOptions {
   /** Called for every request, so that a revoked key fails on its next request, at any replica. */
