@@ -17,7 +17,7 @@ const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 export const OPEN = sql`('pending', 'sending')`;
 /**
  * The other states. A condition on another row of one alert says `not in` these. With `in OPEN`, Postgres may read the
- * whole index of open rows for each row: by the statistics of quiet days, that index is nearly empty.
+ * whole index of open rows for each row: by the statistics of days with few messages, that index is nearly empty.
  */
 const CLOSED = sql`('delivered', 'undeliverable')`;
 
@@ -27,7 +27,7 @@ export function isIdle(row: NotificationRow): SQL {
 }
 
 /** Returns the condition for a row that only updates the existing message in place, so it notifies no one. */
-export function isQuiet(row: NotificationRow): SQL {
+export function isUpdate(row: NotificationRow): SQL {
   return sql`coalesce((${row.content} ->> 'isQuiet')::boolean, false)`;
 }
 
@@ -37,7 +37,7 @@ export function isQuiet(row: NotificationRow): SQL {
  */
 export function saysAllOf(later: NotificationRow, row: NotificationRow): SQL {
   return sql`(${later.reason} in ${SAYS_ALL}
-    and (${row.reason} in ${SAYS_LITTLE} or ${isQuiet(row)} or not ${isQuiet(later)}))`;
+    and (${row.reason} in ${SAYS_LITTLE} or ${isUpdate(row)} or not ${isUpdate(later)}))`;
 }
 
 /** Drops the unsent acknowledgements for a channel that could show them only by posting anew. Returns their number. */

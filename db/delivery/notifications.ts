@@ -8,7 +8,7 @@ import {
   earlierOpen,
   isIdle,
   isPaused,
-  isQuiet,
+  isUpdate,
   type NotificationRow,
   OPEN,
   saysAllOf,
@@ -130,7 +130,7 @@ export async function lockDigestCandidates(
         // A digest notifies and edits nothing. So a row that only updates a message in place is sent alone, and the
         // end of an alert whose message can be edited. A message of which a part was accepted goes on alone.
         sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null
-          and ${notifications.providerReference} is null and not ${isQuiet(notifications)}
+          and ${notifications.providerReference} is null and not ${isUpdate(notifications)}
           and not (${notifications.reason} = 'resolved' and ${lastReference(notifications)} is not null)`,
       ),
     )

@@ -130,7 +130,7 @@ export async function recordListPage(
   const at = (time: number | null) => (time === null ? null : new Date(time).toISOString());
   const newEntries = before.newEntries + page.newEntries;
   const isFull = passResult === "full";
-  const isQuiet = isFull && newEntries === 0;
+  const isUnchanged = isFull && newEntries === 0;
   const tailToken = passResult === null ? before.tailToken : page.tailToken;
   // One statement, so that no ledger row is written if the cursor has moved.
   const moved = await db.execute(sql`
@@ -139,7 +139,7 @@ export async function recordListPage(
         ${names(ic.pagesSeen)} = ${ic.pagesSeen} + 1, ${names(ic.continuationToken)} = ${page.nextToken},
         ${names(ic.tailToken)} = ${tailToken}, ${names(ic.passResult)} = ${passResult},
         ${names(ic.fullPassStartedAt)} = case when ${isFull} then ${ic.startedAt} else ${ic.fullPassStartedAt} end,
-        ${names(ic.quietPassStartedAt)} = case when ${isQuiet} then ${ic.startedAt} else ${ic.quietPassStartedAt} end
+        ${names(ic.quietPassStartedAt)} = case when ${isUnchanged} then ${ic.startedAt} else ${ic.quietPassStartedAt} end
       where ${ic.zoneId} = ${zoneId} and ${ic.day} = ${day} and ${ic.fence} <= ${fence}
         and ${ic.pass} = ${before.pass} and ${ic.pagesSeen} = ${before.pagesSeen}
       returning ${ic.pass})
@@ -163,7 +163,7 @@ export async function recordListPage(
     tailToken,
     passResult,
     fullPassStartedAt: isFull ? before.startedAt : before.fullPassStartedAt,
-    quietPassStartedAt: isQuiet ? before.startedAt : before.quietPassStartedAt,
+    quietPassStartedAt: isUnchanged ? before.startedAt : before.quietPassStartedAt,
   };
 }
 

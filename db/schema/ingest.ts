@@ -20,7 +20,7 @@ import { bytea, isOneOf } from "../postgres/terms.ts";
 
 /**
  * State of the list pass over one zone's day. Written by walk-days in the transaction of each page, by the holder of
- * the fence only; read by walk-days (resume) and seal-windows (was there a quiet full pass).
+ * the fence only; read by walk-days (resume) and seal-windows (was there a full pass without new entries).
  */
 export const ingestCursors = pgTable(
   "ingest_cursors",

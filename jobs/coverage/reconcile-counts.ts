@@ -290,30 +290,32 @@ async function record(
     const hour = checked.find(({ startsAt }) => startsAt === before.startsAt);
     return hour === undefined || before.state === "gap" ? [] : [{ before, hour }];
   });
-  const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
+  const isUnchanged = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
   const sealed = compared.filter(({ before }) => before.state === "sealed");
   const same = sealed.filter(({ before, hour }) => isAsSealed(before, hour, upstream));
-  const broken = sealed.filter((one) => isQuiet(one) && !same.includes(one) && !isExpiring(one, horizon));
+  const broken = sealed.filter((one) => isUnchanged(one) && !same.includes(one) && !isExpiring(one, horizon));
   const reopened = broken.map(({ before, hour }) => ({
     startsAt: hour.startsAt,
     reason: explainReopening(before, hour),
   }));
   await reopenHours(tx, zoneId, reopened, at);
-  const confirmed = same.filter(isQuiet);
+  const confirmed = same.filter(isUnchanged);
   const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
   if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
 
   const open = compared.filter((one) => one.before.state === "open" || broken.includes(one));
-  const quiet = open.filter(isQuiet);
+  const unchanged = open.filter(isUnchanged);
   // The look of a sealed hour's seal stays.
   const looks = new Map(
-    quiet.map(({ before, hour }) => {
+    unchanged.map(({ before, hour }) => {
       const seen = toCountsLook(hour, upstream, at);
       return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
     }),
   );
   await writeLooks(tx, zoneId, looks);
-  const changes = Map.groupBy(quiet, ({ before }) => findChange(before, looks.get(before.startsAt)?.counts));
+  const changes = Map.groupBy(unchanged, ({ before }) =>
+    findChange(before, looks.get(before.startsAt)?.counts),
+  );
   for (const [from, changed] of changes) {
     const hours = changed.map(({ hour }) => hour.startsAt);
     if (from !== null) await proveAnew(tx, zoneId, hours, from);

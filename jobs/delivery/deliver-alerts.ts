@@ -114,10 +114,10 @@ async function enableNew(
   { database, notifiers }: DeliverAlertsDeps,
   known: WeakSet<Notifier>,
 ): Promise<void> {
-  const fresh = [...notifiers].filter(([, notifier]) => !known.has(notifier));
-  const names = fresh.map(([name]) => name);
+  const added = [...notifiers].filter(([, notifier]) => !known.has(notifier));
+  const names = added.map(([name]) => name);
   await enableChannels(database.db, names);
-  for (const [, notifier] of fresh) known.add(notifier);
+  for (const [, notifier] of added) known.add(notifier);
 }
 
 async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: AbortSignal): Promise<void> {

@@ -149,7 +149,7 @@ function toEpisodes({ candidate, past, episode, countedTo }: ReturnType<typeof a
   return all.map((one, i) => {
     const before = past[i - 1];
     const own =
-      before === undefined ? candidate : { ...candidate, row: undefined, freshFrom: before.closedAt };
+      before === undefined ? candidate : { ...candidate, row: undefined, countFrom: before.closedAt };
     return { ...NOT_GRADED, ...one, candidate: own };
   });
 }

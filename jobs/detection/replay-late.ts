@@ -80,7 +80,7 @@ export async function replayRules(
       tested,
       episode: null,
       firstUnjudged: 0,
-      freshFrom: Math.max(0, ...ended),
+      countFrom: Math.max(0, ...ended),
       z,
       knownOf(hour) {
         const known = cache.get(thresholdsKey(rule, hour), nowMs);

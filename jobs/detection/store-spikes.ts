@@ -154,8 +154,8 @@ function byUrgency(one: Assessed, other: Assessed): number {
  * that a previous spike has reported.
  */
 function evidenceScope(span: TickSpan, { episode, candidate, countedTo }: Assessed) {
-  const { zoneId, ruleId, counts, freshFrom } = candidate;
-  const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
+  const { zoneId, ruleId, counts, countFrom } = candidate;
+  const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, countFrom) * MINUTE_MS;
   const toMs = Math.min(countedTo * MINUTE_MS, span.nowMs);
   const end = countedTo - span.firstMinute;
   const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));

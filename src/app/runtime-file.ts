@@ -32,10 +32,10 @@ function fileIn(dataDir: string): string {
 export function writeRuntimeFile(dataDir: string, runtime: WrittenRuntime): void {
   mkdirSync(dataDir, { recursive: true });
   // A new file each time: an existing file keeps its mode, and a reader must not see half a file.
-  const fresh = `${fileIn(dataDir)}.new`;
-  rmSync(fresh, { force: true });
-  writeFileSync(fresh, `${JSON.stringify(runtime)}\n`, { mode: 0o600, flag: "wx" });
-  renameSync(fresh, fileIn(dataDir));
+  const temporary = `${fileIn(dataDir)}.new`;
+  rmSync(temporary, { force: true });
+  writeFileSync(temporary, `${JSON.stringify(runtime)}\n`, { mode: 0o600, flag: "wx" });
+  renameSync(temporary, fileIn(dataDir));
 }
 
 /** Removes this process's entry; a successor's entry stays. */

@@ -92,8 +92,8 @@ export function createRuleDays(seed: string, traffic: Traffic, historyMs = SHOWN
     nowMs: number,
   ): Promise<ActionCounts> {
     if (dayMs >= store.firstMinute() * MINUTE_MS) return countStored(store, ruleId, dayMs, nowMs);
-    const quietMs = Math.max(0, SHOWN_MS - historyMs);
-    if (dayMs + DAY_MS <= store.earliestMs() - quietMs) return estimate(seed, store, ruleId, dayMs);
+    const unshownMs = Math.max(0, SHOWN_MS - historyMs);
+    if (dayMs + DAY_MS <= store.earliestMs() - unshownMs) return estimate(seed, store, ruleId, dayMs);
     if (dayMs + DAY_MS <= store.earliestMs()) return { ...NONE };
     // The store's first day may be incomplete. The missing part is either before the history or drawn again.
     return store.firstMinute() * MINUTE_MS <= store.earliestMs()

@@ -27,7 +27,7 @@ export type RateLimiter = ReturnType<typeof createRateLimiter>;
  */
 export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptions) {
   const stepMs = windowMs / quota;
-  // An attacker with more addresses gains a fresh quota for each anyway.
+  // An attacker with more addresses gains a quota for each anyway.
   const fullAt = new LRUCache<string, number>({ max: maxKeys });
   return {
     take(key: string, nowMs: number): Taken {

@@ -36,7 +36,7 @@ async function open() {
   return { database, logged, stack, begin };
 }
 
-test("a process names itself with its roles and zones, stays fresh, and says that it stopped", async () => {
+test("a process names itself with its roles and zones, renews its row, and says that it stopped", async () => {
   const { database, stack, begin } = await open();
   await begin();
   const [first] = await readReplicas(database.db);

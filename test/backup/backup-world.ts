@@ -74,6 +74,6 @@ export async function createIn(serverUrl: string, name: string): Promise<void> {
   await administrator.close();
 }
 
-export function freshFile(name = "backup.tar"): string {
+export function nextFile(name = "backup.tar"): string {
   return path.join(makeTemporaryFolder("backups"), name);
 }

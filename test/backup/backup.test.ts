@@ -12,7 +12,7 @@ import { makeEvent } from "../detection/trend-support.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findOlderServer, startOlderServer } from "../support/older-postgres.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
-import { createIn, freshFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
+import { createIn, nextFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
 
 const older = findOlderServer();
 let server: Awaited<ReturnType<typeof startOlderServer>> | null = null;
@@ -58,7 +58,7 @@ test(`a backup moves from the embedded Postgres to an older server and back, and
   const before = await search(world.settings);
   expect(before).toMatchObject({ code: 0, err: "" });
   expect(before.out.split("\n").length).toBeGreaterThan(40);
-  const first = freshFile();
+  const first = nextFile();
   const made = await run(world.settings, ["backup", "--out", first]);
   expect(made).toMatchObject({ code: 0, err: "" });
   expect(made.out).toMatch(/^Wrote \S+: \d+ rows as of .* UTC, 2 files of the archive, \d+ kB\.\n/);
@@ -77,14 +77,14 @@ test(`a backup moves from the embedded Postgres to an older server and back, and
     keyProblem: expect.stringContaining("pseudonym.key does not exist"),
   });
   expect(await search(moved)).toEqual(before);
-  const second = freshFile();
+  const second = nextFile();
   expect(await run(moved, ["backup", "--out", second])).toMatchObject({ code: 0 });
   const verified = await run(moved, ["archive", "verify"]);
   expect(verified).toMatchObject({ code: 0, out: expect.stringContaining("nothing differs") });
   const back = restored(null);
   expect(await run(back, ["restore", second])).toMatchObject({ code: 0, err: "" });
   expect(await search(back)).toEqual(before);
-  const third = freshFile();
+  const third = nextFile();
   expect(await run(back, ["backup", "--out", third])).toMatchObject({ code: 0 });
   const hashes = await hashTables(first);
   expect(Object.keys(hashes).length).toBeGreaterThan(40);
@@ -101,7 +101,7 @@ test("a restored database takes new events, numbers new rows onwards and has nob
      insert into sessions (id, key_id, user_agent, token_hash) values ('s', 'k', '', 'x');
      insert into sign_in_tokens (expires_at, key_id, token_hash) values (now() + interval '1 hour', 'k', 'x')`,
   );
-  const file = freshFile();
+  const file = nextFile();
   expect(await run(world.settings, ["backup", "--out", file])).toMatchObject({ code: 0 });
   expect(await run(restored(url), ["restore", file])).toMatchObject({ code: 0 });
   expect(
@@ -127,7 +127,7 @@ test("a restored database takes new events, numbers new rows onwards and has nob
 });
 
 test("the settings of the role and the database change no value in a backup", async () => {
-  const [plain, odd] = [freshFile(), freshFile()];
+  const [plain, odd] = [nextFile(), nextFile()];
   expect(await run(world.settings, ["backup", "--out", plain])).toMatchObject({ code: 0 });
   const [row] = await query(world.database.url, "select current_database() as name");
   const name = String(row?.["name"]);
@@ -146,7 +146,7 @@ test("a backup of a database that was migrated in steps is restored and brought 
     from.url,
     "insert into silences (starts_at, expires_at, matchers, created_by, reason) values (now(), now() + interval '1 hour', '{}', 'alice', 'old')",
   );
-  const file = freshFile();
+  const file = nextFile();
   expect(await run(restored(from.url), ["backup", "--out", file])).toMatchObject({ code: 0 });
   expect(await run(restored(into.url), ["restore", file])).toMatchObject({ code: 0 });
   const ledger =
@@ -158,7 +158,7 @@ test("a backup of a database that was migrated in steps is restored and brought 
 test("a backup holds one moment: what is stored while it is made is not in it, and no table can vanish", async () => {
   const { pool } = world.database;
   const keeper = await pool.connect();
-  const file = freshFile();
+  const file = nextFile();
   try {
     // The backup waits for the archive's lease behind its snapshot.
     await keeper.query(
@@ -192,7 +192,7 @@ test("a backup holds one moment: what is stored while it is made is not in it, a
 });
 
 test("restore names the keys that were revoked and the erasures that were made since the backup", async () => {
-  const file = freshFile();
+  const file = nextFile();
   await run(world.settings, ["keys", "create", "--name", "siem", "--role", "exporter"]);
   expect(await run(world.settings, ["backup", "--out", file])).toMatchObject({ code: 0 });
   const [key] = await query(world.database.url, "select key_id from api_keys where name = 'siem'");
@@ -222,7 +222,7 @@ test("restore names the keys that were revoked and the erasures that were made s
 });
 
 test("with --without-archive the backup names the files, and restore says which are missing", async () => {
-  const file = freshFile();
+  const file = nextFile();
   const made = await run(world.settings, ["backup", "--out", file, "--without-archive", "--json"]);
   expect(JSON.parse(made.out)).toMatchObject({ archiveFiles: 0, archiveFilesOutside: 2 });
   const { url } = await createTestDatabase();

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { ADVISORY_LOCKS } from "#db/postgres/transaction.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
-import { freshFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
+import { nextFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
 const LOOK = { timeout: 60_000, interval: 100 };
@@ -40,7 +40,7 @@ async function listSessions(client: pg.Client) {
 }
 
 test("a restore that is killed in the middle leaves a database without tables, and the same restore then succeeds", async () => {
-  const backup = freshFile();
+  const backup = nextFile();
   expect(await run(world.settings, ["backup", "--out", backup])).toMatchObject({ code: 0 });
   const { url } = await createTestDatabase();
   const data = makeTemporaryFolder("killed");
@@ -72,7 +72,7 @@ test.each([
 ] as const)(
   "a backup that gets %s in the middle %s, and the same backup then succeeds",
   async (signal, _, left) => {
-    const out = freshFile();
+    const out = nextFile();
     const { pool } = world.database;
     await pool.query(
       `insert into leases (name, holder, expires_at) values ('archive', 'a test', now() + interval '1 hour')

@@ -17,10 +17,10 @@ import { createTarWriter, listTar } from "#lib/tar.ts";
 import { MIGRATED } from "../db/before-baseline.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
-import { freshFile, openBackupWorld, run, type Settings } from "./backup-world.ts";
+import { nextFile, openBackupWorld, run, type Settings } from "./backup-world.ts";
 
 const world = await openBackupWorld();
-const backup = freshFile();
+const backup = nextFile();
 
 beforeAll(async () => {
   expect(await run(world.settings, ["backup", "--out", backup])).toMatchObject({ code: 0 });
@@ -37,7 +37,7 @@ async function listMembers(file: string) {
 
 /** Writes the backup again with another manifest, as its writer would. */
 async function rewrite(edit: (manifest: Record<string, unknown>) => object): Promise<string> {
-  const file = freshFile();
+  const file = nextFile();
   const handle = await open(file, "wx");
   const tar = createTarWriter(handle, 0);
   const whole = readFileSync(backup);
@@ -73,7 +73,7 @@ test("a whole backup is checked without a database", async () => {
 });
 
 test("members that do not belong to the backup are named and not restored", async () => {
-  const file = freshFile();
+  const file = nextFile();
   const handle = await open(file, "wx");
   const tar = createTarWriter(handle, 0);
   const whole = readFileSync(backup);
@@ -102,7 +102,7 @@ test("one wrong bit in any member is found, and the error names the member and b
   const members = (await listMembers(backup)).filter(({ bytes }) => bytes > 0);
   expect(members.length).toBeGreaterThan(40);
   for (const { name, offset, bytes } of members) {
-    const file = freshFile();
+    const file = nextFile();
     copyFileSync(backup, file);
     const handle = openSync(file, "r+");
     const byte = Buffer.alloc(1);
@@ -119,7 +119,7 @@ test("one wrong bit in any member is found, and the error names the member and b
 }, 60_000);
 
 test("a damaged backup is refused before anything is restored", async () => {
-  const file = freshFile();
+  const file = nextFile();
   copyFileSync(backup, file);
   const last = (await listMembers(file)).find(({ name }) => name.startsWith("tables/waf_events/"));
   const handle = openSync(file, "r+");
@@ -157,7 +157,7 @@ test.each([
     /is not a complete backup: the file ends at byte 0/,
   ],
 ])("%s is refused with its reason", async (_, damage, reason) => {
-  const file = freshFile();
+  const file = nextFile();
   copyFileSync(backup, file);
   damage(file);
   const { code, err } = await check(file);
@@ -166,7 +166,7 @@ test.each([
 });
 
 test("another tar archive is refused", async () => {
-  const file = freshFile();
+  const file = nextFile();
   const handle = await open(file, "wx");
   const tar = createTarWriter(handle, 0);
   await tar.add("readme", [Buffer.from("x")]);
@@ -274,7 +274,7 @@ test("a backup whose archive lacks a file or has a damaged one fails, names the 
   const names = readdirSync(world.folder, { recursive: true, encoding: "utf8" });
   const file = path.join(world.folder, names.find((name) => name.endsWith(".parquet")) ?? "");
   const whole = readFileSync(file);
-  const out = freshFile();
+  const out = nextFile();
   const elsewhere = { ...world.settings, LONGWATCH_ARCHIVE_DIR: makeTemporaryFolder("no-archive") };
   expect(await run(elsewhere, ["backup", "--out", out])).toMatchObject({
     code: 1,

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { listTar, toTarHeader } from "#lib/tar.ts";
 import { findProgram } from "../support/find-program.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
-import { freshFile, openBackupWorld, run } from "./backup-world.ts";
+import { nextFile, openBackupWorld, run } from "./backup-world.ts";
 
 const missing = ["tar", "sha256sum"].filter((name) => findProgram(name) === null);
 const why = missing.length === 0 ? "" : ` (skipped: ${missing.join(", ")} not on PATH)`;
@@ -21,7 +21,7 @@ test.skipIf(missing.length > 0)(
   `tar lists and extracts a backup, sha256sum checks its manifest, and zstd yields its rows${why}`,
   async () => {
     const world = await openBackupWorld();
-    const file = freshFile();
+    const file = nextFile();
     expect(await run(world.settings, ["backup", "--out", file])).toMatchObject({ code: 0 });
     const folder = makeTemporaryFolder("extracted");
     const names = call(folder, "tar", "-tf", file).trim().split("\n");
@@ -48,7 +48,7 @@ test.skipIf(missing.length > 0)(
 );
 
 test("a member of more than 8 GiB has its size in the form of GNU tar", async () => {
-  const file = freshFile("large.tar");
+  const file = nextFile("large.tar");
   const handle = await open(file, "w+");
   const bytes = 9 * 1_024 ** 3;
   await handle.write(toTarHeader("large", bytes, 0), 0, 512, 0);

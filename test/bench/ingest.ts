@@ -115,7 +115,7 @@ interface ServiceTurn extends Turn {
   readonly diskByTable: ReadonlyMap<string, number>;
 }
 
-/** A fresh process each time, warmed up on another zone and database: the service runs for months, not for seconds. */
+/** A new process each time, warmed up on another zone and database: the service runs for months, not for seconds. */
 async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn> {
   const child = startChild("ingest/subject.ts", [], LAUNCH);
   try {

@@ -100,7 +100,7 @@ async function findSlowest(url: string): Promise<Question> {
   return slowest.question;
 }
 
-/** Events per second of a fresh process into a fresh database. */
+/** Events per second of a new process into an empty database. */
 async function ingest(set: DataSet, served: ServedPages): Promise<number> {
   await dropIngestDatabase(set);
   await set.postgres.database.pool.query(`create database ${INGEST_DATABASE}`);

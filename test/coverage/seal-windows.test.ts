@@ -107,7 +107,7 @@ test("the first hours of a zone that the platform refuses become gaps as well, o
   expect(await countStates(ingest)).toEqual({ open: 72, gap: 5, sealed: 0 });
 });
 
-test("late events before the seal un-quiet their hour: it is sealed with them, after both routes were read again", async () => {
+test("late events before the seal change their hour: it is sealed with them, after both routes were read again", async () => {
   const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
   const ingest = await openIngest(emulator);
   const hour = NOW - (NOW % HOUR_MS) - HOUR_MS;

@@ -34,15 +34,15 @@ async function readRows(client: pg.Client): Promise<Record<string, unknown[]>> {
 }
 
 test("a new database has the catalog of one that the commit before the baseline made in steps", async () => {
-  const fresh = await createTestDatabase();
-  onTestFinished(() => fresh.drop());
-  await migrate({ url: fresh.url });
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.drop());
+  await migrate({ url: empty.url });
   const before = await createDatabaseBefore();
   await migrate({ url: before.url });
 
   const catalog = await readCatalog(await connect(before.url));
   expect(catalog.length).toBeGreaterThan(500);
-  expect(await readCatalog(await connect(fresh.url))).toEqual(catalog);
+  expect(await readCatalog(await connect(empty.url))).toEqual(catalog);
 });
 
 test("a database of the commit before the baseline keeps every row and takes new events", async () => {

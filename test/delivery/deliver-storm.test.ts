@@ -46,7 +46,7 @@ function named(): string[] {
   );
 }
 
-/** What a rate allows from `startedAt` on after a quiet minute, with so many emulated minutes since; real time counts too. */
+/** What a rate allows from `startedAt` on after a minute without messages, with so many emulated minutes since; real time counts too. */
 function allowed(perMinute: number, startedAt: number, minutes: number): number {
   return Math.ceil(perMinute * (1 + minutes + (Date.now() - startedAt) / MINUTE_MS));
 }
@@ -81,7 +81,7 @@ test("F63: of 5,000 alerts becomes a bounded number of messages in which every r
   expect(receiver.mostInFlight()).toBeLessThanOrEqual(8);
 });
 
-test("F63: a claim reads a storm's rows a few times each, although the statistics are those of quiet days", async () => {
+test("F63: a claim reads a storm's rows a few times each, although the statistics are those of days with few messages", async () => {
   await storm(1_000);
   await database.db.execute(sql`update notifications set state = 'delivered'`);
   await database.db.execute(sql`update alerts set fingerprint = 'earlier-' || id`);

@@ -24,7 +24,7 @@ test("times that were written while the database's clock was a day ahead silence
   expect(spend(day, plain, 1, 0)).toBe(3_000);
 });
 
-test("after a quiet minute the whole rate may be used at once, a quarter of it for digests", () => {
+test("after a minute without messages the whole rate may be used at once, a quarter of it for digests", () => {
   expect(planClaim(state(), plain, 0)).toEqual({ kind: "alone", atMost: 20 });
   expect(planClaim(state(), digesting, 0)).toEqual({ kind: "alone", atMost: 15 });
   const spentUntilMs = spend(0, digesting, 15, 0);

@@ -115,7 +115,7 @@ test("a rule that may have been seen in missing hours opens no spike as a new on
       tested: [minute],
       episode: null,
       firstUnjudged: 0,
-      freshFrom: 0,
+      countFrom: 0,
       z: 3.5,
       knownOf: () => ({ thresholds: flat(10), firstHour: hour, canBeNew }),
     }).episode?.kind;
@@ -157,7 +157,7 @@ test("after a pause in the judging a spike that went on stays open", () => {
     severity: "warning" as const,
     kind: "spike" as const,
   };
-  const input = { counts, firstMinute: 1_000, episode, firstUnjudged: 0, freshFrom: 0, z: 3.5 };
+  const input = { counts, firstMinute: 1_000, episode, firstUnjudged: 0, countFrom: 0, z: 3.5 };
   const known = { thresholds: flat(10), firstHour: 0 };
   const tested = Array.from({ length: 15 }, (_, i) => 1_060 + i);
 
@@ -180,7 +180,7 @@ const WATCHED = {
   running: RUNNING,
   episode: null,
   firstUnjudged: 0,
-  freshFrom: 0,
+  countFrom: 0,
   z: 3.5,
   knownOf: () => ({ thresholds: flat(10), firstHour: -100 }),
 };

@@ -97,12 +97,12 @@ async function firstStart({ start, restartAfter }: Started) {
       if (now === start && shape === "empty") continue;
       await cover(zoneId, { from: firstHour, to: runningHour, through: null });
       const before = now === start ? [] : hoursAt(shape, now - 1);
-      const fresh = hoursAt(shape, now).filter((hour) => !before.includes(hour));
+      const added = hoursAt(shape, now).filter((hour) => !before.includes(hour));
       await store(
         zoneId,
-        fresh.flatMap((hour) => everyday(hour * 60, hour * 60 + 60)),
+        added.flatMap((hour) => everyday(hour * 60, hour * 60 + 60)),
       );
-      for (const hour of fresh) await cover(zoneId, { from: hour, to: hour + 1, through: now });
+      for (const hour of added) await cover(zoneId, { from: hour, to: hour + 1, through: now });
       const live = everyday(now - 1 === start ? runningHour * 60 : now - 1, now);
       const attack = now > attackAt ? scan(now - 1, "scanner", { ip: SCANNER, rules: 30 }) : [];
       if (now > start) await store(zoneId, [...live, ...attack]);

@@ -125,10 +125,10 @@ test("live and late together find what a replay of the complete events finds, fo
     world.setMinute(end);
     for (const zoneId of [...CUT, WHOLE]) {
       const missing = lateOf.get(zoneId) ?? new Set();
-      const fresh = events.filter(
+      const added = events.filter(
         (event) => event.minute >= end - STEP && event.minute < end && !missing.has(event),
       );
-      await world.store(zoneId, fresh);
+      await world.store(zoneId, added);
       const cut = cuts.get(zoneId);
       // The outage ends. The events that it delayed are copied within the next minutes.
       if (cut !== undefined && end > cut.to + 10 && end - STEP <= cut.to + 10)

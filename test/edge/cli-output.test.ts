@@ -349,7 +349,7 @@ describe("--timeout of an export", () => {
   });
 });
 
-test("a reader that goes away ends the command quietly", async ({ platform }) => {
+test("a reader that goes away ends the command without an error", async ({ platform }) => {
   platform.handle((response) => {
     response.writeHead(200);
     const more = () => {

@@ -65,11 +65,11 @@ test("dropping old events from memory changes nothing that is shown", async () =
   const walked = await openEmulator({ historyHours: 2, eventsPerSecond: 0.05 });
   await search(walked, {});
   walked.advance(10 * 24 * HOUR_MS);
-  const fresh = await openEmulator({ historyHours: 2, eventsPerSecond: 0.05 });
-  fresh.advance(10 * 24 * HOUR_MS);
+  const present = await openEmulator({ historyHours: 2, eventsPerSecond: 0.05 });
+  present.advance(10 * 24 * HOUR_MS);
   const grouped = { groupBy: ["ruleId"], buckets: 9 };
-  expect(await search(walked, grouped)).toEqual(await search(fresh, grouped));
-  expect(await oracle(walked)).toEqual(await oracle(fresh));
+  expect(await search(walked, grouped)).toEqual(await search(present, grouped));
+  expect(await oracle(walked)).toEqual(await oracle(present));
 });
 
 test("a history longer than the horizon shows only what the horizon allows, now and to the oracle", async () => {

@@ -78,7 +78,7 @@ export async function proxyPostgres(world: FaultyWorld): Promise<CutWorld> {
 }
 
 /** Runs the jobs one after another until all of them end well, as the queue and the sweeper would. */
-export async function runUntilQuiet(
+export async function runUntilDone(
   world: FaultyWorld,
   replica: Replica,
   jobs: readonly string[],

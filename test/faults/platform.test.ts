@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openRawBlock } from "#model/raw-block.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
-import { openFaultyWorld, runUntilQuiet } from "./faulty-world.ts";
+import { openFaultyWorld, runUntilDone } from "./faulty-world.ts";
 import { findBreaches, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";
 
@@ -40,7 +40,7 @@ test.each([
     world.toPlatform.behave({ isDeaf: false });
     world.toPlatform.cut();
     world.emulator.clearFaults();
-    await runUntilQuiet(world, replica, INGEST);
+    await runUntilDone(world, replica, INGEST);
     expect(await world.inspect()).toEqual([]);
   },
 );
@@ -50,11 +50,11 @@ test("F45: pages that come twice, and events on two pages, are stored and counte
   world.emulator.addFault({ kind: "duplicate-page", probability: 0.4 });
   const replica = world.openReplica();
   for (let pass = 0; pass < 3; pass++) {
-    await runUntilQuiet(world, replica, ["walk-days", "poll-events", "walk-days"]);
+    await runUntilDone(world, replica, ["walk-days", "poll-events", "walk-days"]);
     world.emulator.advance(16 * 60_000);
   }
   world.emulator.clearFaults();
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -76,7 +76,7 @@ test.each([1, 2, 5])(
     expect(looped.every(({ proves }) => !proves)).toBe(true);
     world.emulator.clearFaults();
     world.emulator.advance(16 * 60_000);
-    await runUntilQuiet(world, replica, INGEST);
+    await runUntilDone(world, replica, INGEST);
     expect(await world.inspect()).toEqual([]);
   },
 );
@@ -186,7 +186,7 @@ test("F53: with a revoked key two spans and each day are asked for once and not 
   const { counts } = world.emulator.requests();
   expect(counts).toEqual({ "search-event-logs": 2, "list-event-logs": 3 });
   world.emulator.clearFaults();
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -198,7 +198,7 @@ test.each([
   world.emulator.addFault(fault);
   const replica = world.openReplica();
   expect(await codeOf(replica.run("poll-events"))).not.toBeNull();
-  await runUntilQuiet(world, replica, ["walk-days"]);
+  await runUntilDone(world, replica, ["walk-days"]);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -221,7 +221,7 @@ test("F55: a search that shows the future is refused; a list's event of the futu
   expect(await codeOf(replica.run("poll-events"))).toBe("EDGE_CONTRADICTORY");
   await world.expireLeases();
   showsFuture = false;
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   const { rows } = await world.database.pool.query(
     "select count(*)::int as ahead from coverage_windows where searched_through > $1",
     [new Date(emulator.now())],
@@ -229,7 +229,7 @@ test("F55: a search that shows the future is refused; a list's event of the futu
   expect(rows).toEqual([{ ahead: 0 }]);
   const honest = world.openReplica();
   emulator.advance(90 * 60_000);
-  await runUntilQuiet(world, honest, INGEST);
+  await runUntilDone(world, honest, INGEST);
   const shown = await readShown(emulator.url, ZONE);
   const early = { logId: "early", timestamp: future };
   expect(await findBreaches(world.database, ZONE, async () => [...shown, early])).toEqual([]);

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { readSqlState } from "#lib/errors.ts";
-import { openFaultyWorld, proxyPostgres, runUntilQuiet } from "./faulty-world.ts";
+import { openFaultyWorld, proxyPostgres, runUntilDone } from "./faulty-world.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";
 
@@ -28,9 +28,9 @@ test.each(["before", "after"] as const)(
       world.emulator.advance(10 * 60_000);
     }
     expect(cuts).toBeGreaterThan(2);
-    await runUntilQuiet(world, replica, INGEST);
+    await runUntilDone(world, replica, INGEST);
     world.emulator.advance(30 * 60_000);
-    await runUntilQuiet(world, replica, INGEST);
+    await runUntilDone(world, replica, INGEST);
     expect(await world.inspect()).toEqual([]);
   },
 );
@@ -48,7 +48,7 @@ test("F31: a commit of which nobody knows the outcome is made again by a cursor 
   const { rows } = await world.database.pool.query("select max(pages_seen) as pages from ingest_cursors");
   expect(rows[0].pages).toBeGreaterThan(0);
   await world.expireLeases();
-  await runUntilQuiet(world, replica, ["walk-days"]);
+  await runUntilDone(world, replica, ["walk-days"]);
   expect(
     (await world.database.pool.query("select sum(stored_count)::int as n from coverage_windows")).rows,
   ).toEqual(counts);
@@ -75,7 +75,7 @@ test("F30: a connection that stalls within a page, or gets no answer, ends in an
     await world.expireLeases();
     expect(await world.inspect(false)).toEqual([]);
   }
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ test("F30: a slow network of small pieces changes nothing but the time", async (
   const world = await proxyPostgres(await openFaultyWorld({ historyHours: 1 }));
   world.toPostgres.behave({ delayMs: 1, bytesPerSecond: 2_000_000 });
   world.toPlatform.behave({ delayMs: 5 });
-  await runUntilQuiet(world, world.openReplica(), INGEST, 1);
+  await runUntilDone(world, world.openReplica(), INGEST, 1);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -100,7 +100,7 @@ test("F32: a primary that turned read-only stores nothing and loses nothing, and
   await turn("on");
   for (const job of INGEST.slice(0, 2)) await expect.poll(() => stateOf(replica.run(job))).toBe("25006");
   await turn("off");
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -121,7 +121,7 @@ test("F33: a full disk fails the page and not the process, no cursor moves past 
   );
   expect(rows).toEqual([{ searched: 0, pages: 0, events: 0 }]);
   await pool.query("drop trigger full_disk on waf_events");
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   expect(await world.inspect()).toEqual([]);
 });
 
@@ -143,7 +143,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
   const replica = world.openReplica({ databaseUrl: limited.href });
   expect(await stateOf(replica.run("poll-events"))).toBe("53300");
   await pool.query(`alter role ${role} connection limit -1`);
-  await runUntilQuiet(world, replica, INGEST);
+  await runUntilDone(world, replica, INGEST);
   await replica.close();
   expect(await world.inspect()).toEqual([]);
 });
@@ -151,7 +151,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
 test("F38: a database restored from a copy taken hours ago fills itself again as far as the platform reaches", async () => {
   const world = await openFaultyWorld();
   const first = world.openReplica();
-  await runUntilQuiet(world, first, INGEST);
+  await runUntilDone(world, first, INGEST);
   await first.close();
   const { pool, url } = world.database;
   const { rows } = await pool.query<{ name: string }>("select current_database() as name");
@@ -169,13 +169,13 @@ test("F38: a database restored from a copy taken hours ago fills itself again as
   const second = world.openReplica();
   for (let hour = 0; hour < 2; hour++) {
     world.emulator.advance(3_600_000);
-    await runUntilQuiet(world, second, INGEST);
+    await runUntilDone(world, second, INGEST);
   }
   await second.close();
   const third = world.openReplica({ databaseUrl: restored.href });
-  await runUntilQuiet(world, third, INGEST);
+  await runUntilDone(world, third, INGEST);
   world.emulator.advance(30 * 60_000);
-  await runUntilQuiet(world, third, INGEST);
+  await runUntilDone(world, third, INGEST);
   const shown = await readShown(world.emulator.url, ZONE);
   expect(await findBreaches(third.database, ZONE, async () => shown)).toEqual([]);
   expect(await findMissing(third.database, ZONE, shown)).toEqual([]);

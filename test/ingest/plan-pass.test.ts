@@ -51,7 +51,7 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
     "full",
   ],
   [
-    "a quiet pass while events may still come ends nothing",
+    "a pass without new entries while events may still come ends nothing",
     SETTLED + 1,
     state({ fullPassStartedAt: SETTLED - 1, quietPassStartedAt: SETTLED - 1 }),
     null,
@@ -63,7 +63,7 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
     "full",
   ],
   [
-    "a quiet pass after the day has settled ends it",
+    "a pass without new entries after the day has settled ends it",
     SETTLED + 5 * HOUR_MS,
     state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED }),
     null,
@@ -165,7 +165,7 @@ test("a finished day is passed once more six hours after its end, and six hours 
   expect(planPass(lastFrom + POLICY.fullEveryMs, day, looped, POLICY)).toBe("full");
 });
 
-test("for any history, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
+test("for any history, an unfinished day is planned again within the period, unless a pass without new entries ended it", () => {
   const at = fc.option(fc.integer({ min: DAY, max: SETTLED + DAY_MS }), { nil: null });
   const result = fc.constantFrom<PassState["passResult"]>(null, "full", "short", "looped", "token_rejected");
   fc.assert(

@@ -20,7 +20,7 @@ const NOW = Date.UTC(2026, 10, 20, 15, 30, 2);
 const FRESH = { freshMs: 5_000 };
 
 /** An emulator with an event about every minute, none of them late, and the jobs after a whole poll. */
-async function openQuiet(options: { attacks?: string[] } = {}) {
+async function openSlow(options: { attacks?: string[] } = {}) {
   const emulator = await openEmulator({ clock: () => NOW, eventsPerSecond: 0.03, lateShare: 0, ...options });
   const ingest = await openIngest(emulator, FRESH);
   // The first poll brings the history, the second one is the first of a zone that is known.
@@ -58,7 +58,7 @@ async function knownIds(emulator: Emulator): Promise<string[]> {
 }
 
 test("a poll without news between two whole polls is one request and one statement, and moves the cursor", async () => {
-  const { emulator, ingest } = await openQuiet();
+  const { emulator, ingest } = await openSlow();
   const known = await knownIds(emulator);
   const costs: [boolean, number, number, number][] = [];
   for (let step = 1; step <= 9; step += 1) {
@@ -108,7 +108,7 @@ test("polls every ten seconds store every event that polls every half a minute d
 });
 
 test("a cursor that was moved back is not moved on by a short poll, and the next poll is whole", async () => {
-  const { emulator, ingest } = await openQuiet();
+  const { emulator, ingest } = await openSlow();
   const first = emulator.now();
   emulator.advance(10_000);
   await ingest.database.pool.query(
@@ -169,7 +169,7 @@ test("an event that a short poll shows with another value is noted as contested,
 
 test("a zone whose page looks like a scanner rises, so that it is polled again after ten seconds", async () => {
   const script = `zone=${ZONE},kind=scanner,start=+22s,rate=60/m`;
-  const { emulator, ingest } = await openQuiet({ attacks: [script] });
+  const { emulator, ingest } = await openSlow({ attacks: [script] });
   const { db } = ingest.database;
   await db
     .insert(platformHealth)

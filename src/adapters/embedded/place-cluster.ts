@@ -149,13 +149,13 @@ function canReach(user: PostgresUser, folder: string): boolean {
 
 /** Writes a file that only its owner may read, this user by default. A full disk leaves no empty or incomplete file for a later start. */
 export function writeWhole(file: string, content: string, owner: PostgresUser | null = null): void {
-  const fresh = `${file}.new`;
+  const temporary = `${file}.new`;
   try {
-    writeFileSync(fresh, content, { mode: 0o600 });
-    if (owner !== null) chownSync(fresh, owner.uid, owner.gid);
-    renameSync(fresh, file);
+    writeFileSync(temporary, content, { mode: 0o600 });
+    if (owner !== null) chownSync(temporary, owner.uid, owner.gid);
+    renameSync(temporary, file);
   } catch (thrown) {
-    rmSync(fresh, { force: true });
+    rmSync(temporary, { force: true });
     throw thrown;
   }
 }

@@ -151,18 +151,18 @@ function readPassword(dataDir: string): string {
 
 /** Creates the cluster under another name first, so that a kill leaves no incomplete cluster. */
 async function initialise(home: string, dataFolder: string, password: string, user: PostgresUser | null) {
-  const fresh = `${dataFolder}.new`;
-  rmSync(fresh, { recursive: true, force: true });
+  const temporary = `${dataFolder}.new`;
+  rmSync(temporary, { recursive: true, force: true });
   rmSync(dataFolder, { recursive: true, force: true });
   const passwordFile = `${dataFolder}.password`;
-  mkdirSync(fresh, { recursive: true, mode: 0o700 });
+  mkdirSync(temporary, { recursive: true, mode: 0o700 });
   writeFileSync(passwordFile, password, { mode: 0o600 });
 
-  if (user !== null) for (const owned of [fresh, passwordFile]) chownSync(owned, user.uid, user.gid);
+  if (user !== null) for (const owned of [temporary, passwordFile]) chownSync(owned, user.uid, user.gid);
   const initdb = path.join(home, "bin", "initdb");
   const args = [
     "-D",
-    fresh,
+    temporary,
     "-U",
     "longwatch",
     "-A",
@@ -176,7 +176,7 @@ async function initialise(home: string, dataFolder: string, password: string, us
   } finally {
     rmSync(passwordFile, { force: true });
   }
-  renameSync(fresh, dataFolder);
+  renameSync(temporary, dataFolder);
 }
 
 /** Waits until an earlier server has ended: after kill -9 of the service it may still shut down. Two servers must never share a cluster. */

@@ -44,7 +44,7 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
    * Runs a job once at a time. If it is enqueued meanwhile, it runs once more, because its rows may have been written
    * after the first run read them.
    */
-  async function runUntilQuiet(
+  async function runUntilDone(
     key: string,
     job: AnyJob,
     payload: Record<string, unknown>,
@@ -66,7 +66,7 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
       if (job === undefined || stopping.signal.aborted) return false;
       const key = `${name} ${JSON.stringify(payload)}`;
       if (running.has(key)) requestedAgain.add(key);
-      else running.set(key, runUntilQuiet(key, job, payload, delayMs));
+      else running.set(key, runUntilDone(key, job, payload, delayMs));
       return true;
     },
     async stop(graceMs) {

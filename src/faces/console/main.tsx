@@ -30,7 +30,7 @@ trusted?.createPolicy("default", {
   createScriptURL: refuse("the address of a script"),
 });
 
-/** The nonce of this answer. The server puts a fresh one into the page. */
+/** The nonce of this answer. The server makes one for each answer. */
 const styleNonce = document.querySelector<HTMLMetaElement>("meta[property=csp-nonce]")?.nonce ?? "";
 
 // Drawers and dialogs lock the page's scrolling with a style element that takes its nonce from here.

@@ -80,8 +80,8 @@ export interface NextKey {
  */
 export function prepareKey({ pseudonymKey, keyDir }: KeyConfig): NextKey {
   if (pseudonymKey !== null) return { key: createPseudonymKey(pseudonymKey), adopt: () => undefined };
-  const fresh = writeFresh(keyDir);
-  renameSync(fresh, nextFileIn(keyDir));
+  const temporary = writeTemporary(keyDir);
+  renameSync(temporary, nextFileIn(keyDir));
   return {
     key: readKeyFile(nextFileIn(keyDir)),
     adopt: () => renameSync(nextFileIn(keyDir), fileIn(keyDir)),
@@ -157,20 +157,20 @@ function readKeyFile(file: string): PseudonymKey {
 
 /** Creates the key file atomically, so that only one process creates it. Only its user may read it. */
 function createKeyFile(keyDir: string): PseudonymKey {
-  const fresh = writeFresh(keyDir);
+  const temporary = writeTemporary(keyDir);
   try {
-    linkSync(fresh, fileIn(keyDir));
+    linkSync(temporary, fileIn(keyDir));
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
   } finally {
-    rmSync(fresh, { force: true });
+    rmSync(temporary, { force: true });
   }
   return readKeyFile(fileIn(keyDir));
 }
 
-function writeFresh(keyDir: string): string {
+function writeTemporary(keyDir: string): string {
   mkdirSync(keyDir, { recursive: true });
-  const fresh = `${fileIn(keyDir)}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  writeFileSync(fresh, `${randomBytes(KEY_BYTES).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
-  return fresh;
+  const temporary = `${fileIn(keyDir)}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  writeFileSync(temporary, `${randomBytes(KEY_BYTES).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  return temporary;
 }

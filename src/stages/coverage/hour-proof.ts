@@ -52,7 +52,7 @@ export const LACKING = {
 } as const;
 
 /** Returns whether a look began late enough to prove anything. */
-export function isFresh(look: Look | undefined, { proofFrom }: CoveredHour, from: number): look is Look {
+export function isValidLook(look: Look | undefined, { proofFrom }: CoveredHour, from: number): look is Look {
   return look !== undefined && look.at >= Math.max(from, proofFrom ?? 0);
 }
 
@@ -76,9 +76,9 @@ export function settledAt({ startsAt }: Pick<CoveredHour, "startsAt">, settleMs:
  */
 export function findLacking(hour: CoveredHour, stored: HourContents, proof: Proof): Lacking | null {
   const { search, counts } = hour.looks;
-  if (!isFresh(search, hour, proof.from)) return "search";
-  if (!isFresh(counts, hour, proof.from) || (hour.lastNewAt ?? 0) >= counts.at) return "counts";
-  if (proof.isListed && !isFresh(hour.looks.list, hour, proof.from)) return "list";
+  if (!isValidLook(search, hour, proof.from)) return "search";
+  if (!isValidLook(counts, hour, proof.from) || (hour.lastNewAt ?? 0) >= counts.at) return "counts";
+  if (proof.isListed && !isValidLook(hour.looks.list, hour, proof.from)) return "list";
   if (stored.doubled > 0) return "doubled";
   if (hour.missingCells > 0) return "missing";
 
@@ -133,10 +133,10 @@ export function isWorthJudging(hour: CoveredHour, proof: Proof): boolean {
   const { looks, lastNewAt } = hour;
   const { search, list, counts } = looks;
   return (
-    isFresh(search, hour, proof.from) &&
-    isFresh(counts, hour, proof.from) &&
+    isValidLook(search, hour, proof.from) &&
+    isValidLook(counts, hour, proof.from) &&
     (lastNewAt === null || lastNewAt < counts.at) &&
-    (!proof.isListed || isFresh(list, hour, proof.from)) &&
+    (!proof.isListed || isValidLook(list, hour, proof.from)) &&
     hour.missingCells === 0
   );
 }

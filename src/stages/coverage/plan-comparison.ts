@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { agreedFor, type CoveredHour, type Look } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, type Span } from "#model/horizon.ts";
 import { type ComparedHour, isMissing } from "./compare-counts.ts";
-import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
+import { AGREE_LONG_MS, AGREE_MS, isValidLook, settledAt } from "./hour-proof.ts";
 import type { SearchSpan } from "./plan-search.ts";
 
 /** Maximum number of sparkline buckets of the platform; platform API spec 2.3. */
@@ -161,7 +161,7 @@ function nextSearchAt(
   // If the hour is to be proven later, one search at once copies what is missing. Others before that prove nothing.
   const isAsked = search !== undefined && proofFrom !== null && search.at >= proofFrom - AGREE_MS;
   if (isAsked && search.at < proofFrom) return proofFrom;
-  if (!isFresh(search, hour, settledAt(hour, settleMs))) return 0;
+  if (!isValidLook(search, hour, settledAt(hour, settleMs))) return 0;
   // While the list serves the day, its pass may have stored the event at the same time as the search ran.
   if (lastNewAt !== null && lastNewAt >= search.at)
     return startsAt < firstListedDay(now) ? 0 : search.at + REPEAT_MS;

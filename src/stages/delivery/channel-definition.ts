@@ -147,7 +147,7 @@ export interface DigestRoom {
 }
 
 export interface ChannelRate {
-  /** Number of messages per minute. After a quiet minute as many may be sent at once. */
+  /** Number of messages per minute. After a minute without messages as many may be sent at once. */
   readonly perMinute: number;
   /**
    * The way notifications above the rate are merged into one message. Null for receivers that count and close alerts by

@@ -37,7 +37,7 @@ interface SeriesInput {
   /** The first minute that the episode has not been judged for yet; ignored without an episode. */
   readonly firstUnjudged: number;
   /** Minutes before this belong to a closed spike. They neither open another spike nor count towards it. */
-  readonly freshFrom: number;
+  readonly countFrom: number;
   readonly z: number;
   /** A minute of an hour of which nothing is known is skipped. */
   readonly knownOf: (hour: number) => KnownHour | undefined;
@@ -65,7 +65,7 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   const { counts, firstMinute, tested, z, running } = input;
   const sums = new Int32Array(WINDOW_COUNT);
   const past: PastEpisode[] = [];
-  const followed: Followed = { episode: input.episode, freshFrom: input.freshFrom, quietFrom: 0 };
+  const followed: Followed = { episode: input.episode, countFrom: input.countFrom, quietFrom: 0 };
   const follow = (one: Followed, minute: number, known: KnownHour, by: Partial<FollowedMinute>) => {
     const sumsFrom = (from: number) => windowSums(counts, minute - firstMinute, from - firstMinute, sums);
     const ended = followSeries(one, { minute, z, sumsFrom, ...known, ...by });
@@ -75,7 +75,7 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   let next = input.firstUnjudged;
   for (const minute of tested) {
     const known = input.knownOf(Math.floor(minute / 60));
-    if (known === undefined || minute < followed.freshFrom) continue;
+    if (known === undefined || minute < followed.countFrom) continue;
     if (minute > next) followed.quietFrom = minute;
     // A minute that is judged again was quiet for the earlier judgement, too.
     follow(followed, minute, known, { isAgain: minute < next });
@@ -88,9 +88,9 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   const grown = { ...followed };
   const hasWave = follow(grown, running, known, { isRunning: true }) !== null;
   const before = hasWave ? null : followed.episode;
-  const countOf = (minute: number) => (minute < grown.freshFrom ? 0 : (counts[minute - firstMinute] ?? 0));
+  const countOf = (minute: number) => (minute < grown.countFrom ? 0 : (counts[minute - firstMinute] ?? 0));
   const growth = countOf(running) + countOf(running - 1) - countOf(running - 2) - countOf(running - 3);
-  windowSums(counts, running - firstMinute, grown.freshFrom - firstMinute, sums);
+  windowSums(counts, running - firstMinute, grown.countFrom - firstMinute, sums);
   const isRising =
     hasWave || known.thresholds.threshold.some((threshold, i) => (sums[i] ?? 0) + growth >= threshold);
   // The rest of the minute may make a spike of what looks like a new rule now.

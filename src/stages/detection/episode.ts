@@ -102,8 +102,8 @@ function endEpisode(episode: Episode, sums: ArrayLike<number>): Episode {
 /** What the detector of a series remembers from one minute to the next. */
 export interface Followed {
   episode: Episode | null;
-  /** Minutes before this were reported by an episode that has ended. */
-  freshFrom: number;
+  /** Events of minutes before this belong to an episode that has ended. */
+  countFrom: number;
   /** Minutes before this are unknown, so they count as neither quiet nor active. */
   quietFrom: number;
 }
@@ -133,30 +133,30 @@ export function followSeries(series: Followed, closed: FollowedMinute): PastEpis
   if (series.episode !== null && !isAgain) {
     const calm = Math.max(series.episode.lastActiveAt, series.quietFrom) + CALM_MINUTES;
     const from = minute >= calm ? calm : minute + 1 - SHORTEST;
-    const isWave = minute >= calm || risesAgain(series, series.episode, minute, sumsFrom(series.freshFrom));
+    const isWave = minute >= calm || risesAgain(series, series.episode, minute, sumsFrom(series.countFrom));
     if (isWave && isSpiking(sumsFrom(from), thresholds)) {
       past = { ...series.episode, closedAt: from };
       series.episode = null;
-      series.freshFrom = from;
+      series.countFrom = from;
     }
   }
-  const sums = sumsFrom(series.freshFrom);
+  const sums = sumsFrom(series.countFrom);
   series.episode = followMinute(series.episode, { ...closed, sums });
   if (series.episode === null || isRunning || !isOver(series.episode, minute, series.quietFrom)) return past;
   past = { ...endEpisode(series.episode, sums), closedAt: minute + 1 };
   series.episode = null;
-  series.freshFrom = minute + 1;
+  series.countFrom = minute + 1;
   return past;
 }
 
 /** Returns whether an episode that never became quiet rises again: its events went on slowly, and now come fast. */
 function risesAgain(
-  { freshFrom, quietFrom }: Followed,
+  { countFrom, quietFrom }: Followed,
   { openedAt, peak, windowMinutes }: Episode,
   minute: number,
   sums: ArrayLike<number>,
 ): boolean {
-  if (minute < Math.max(openedAt, freshFrom, quietFrom) + LONGER) return false;
+  if (minute < Math.max(openedAt, countFrom, quietFrom) + LONGER) return false;
   const [short, longer] = [sums[0] ?? 0, sums[1] ?? 0];
   const before = (longer - short) / (LONGER - SHORTEST);
   return short / SHORTEST >= WAVE_FACTOR * before && before <= peak / windowMinutes / 2;

@@ -61,8 +61,8 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   readonly running: number;
   /** The hours of these minutes. */
   readonly testedHours: readonly number[];
-  /** Minutes before this were reported by a closed spike. */
-  readonly freshFrom: number;
+  /** Events of minutes before this belong to a closed spike, so a new spike does not count them. */
+  readonly countFrom: number;
   readonly row: Row | undefined;
   readonly z: number;
   readonly floor: number;
@@ -79,7 +79,7 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
 export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput<Row>): Candidate<Row>[] {
   const rows = new Map(input.open.map((row) => [keyOf(row), row]));
   const active = new Map(input.active.map((one) => [keyOf(one), one]));
-  const freshFrom = new Map(input.closings.map((one) => [keyOf(one), Math.ceil(one.closedAtMs / MINUTE_MS)]));
+  const countFrom = new Map(input.closings.map((one) => [keyOf(one), Math.ceil(one.closedAtMs / MINUTE_MS)]));
   const stale = new Set(input.stale.map(keyOf));
   const covered = Map.groupBy(input.covered, ({ zoneId }) => zoneId);
   const attacks = Map.groupBy(input.attacks, keyOf);
@@ -95,7 +95,7 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
       zoneId,
       ruleId,
       counts: spread(span, active.get(key)),
-      freshFrom: freshFrom.get(key) ?? 0,
+      countFrom: countFrom.get(key) ?? 0,
       row: rows.get(key),
       ...input.sensitivityOf(zoneId, ruleId),
       ...minutes,

@@ -31,7 +31,7 @@ export function createSeriesWatch(): SeriesWatch {
     thresholds: null,
     thresholdsHour: -1,
     episode: null,
-    freshFrom: 0,
+    countFrom: 0,
     quietFrom: 0,
     next: null,
   };
@@ -106,7 +106,7 @@ export function thresholdsAt(watch: SeriesWatch, minute: number, policy: SpikePo
   return watch.thresholds;
 }
 
-const fresh = new Int32Array(WINDOW_COUNT);
+const partSums = new Int32Array(WINDOW_COUNT);
 
 /** Returns the events of the windows that end with a minute, without those before `from`. */
 function sumsFrom({ sums, ring }: SeriesWatch, minute: number, from: number): Int32Array {
@@ -116,7 +116,7 @@ function sumsFrom({ sums, ring }: SeriesWatch, minute: number, from: number): In
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     const oldest = Math.max(minute - (WINDOWS[i] as number) + 1, from);
     for (; next >= oldest; next -= 1) sum += ring[next % LONGEST_WINDOW] as number;
-    fresh[i] = sum;
+    partSums[i] = sum;
   }
-  return fresh;
+  return partSums;
 }

@@ -6,7 +6,7 @@ import { agreedFor, type CoveredHour } from "#model/covered-hour.ts";
 import { listedUntil } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
 import type { RisingZone } from "#model/zones.ts";
-import { AGREE_LONG_MS, isFresh, settledAt } from "#stages/coverage/hour-proof.ts";
+import { AGREE_LONG_MS, isValidLook, settledAt } from "#stages/coverage/hour-proof.ts";
 
 /** A day gets one more full pass this long after its end, for entries that appeared late. */
 const SECOND_PASS_MS = 6 * HOUR_MS;
@@ -59,7 +59,7 @@ interface PassedDay {
 /**
  * Returns which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
  * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
- * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
+ * nothing new. A day is done when a full pass without new entries began after the day had settled, and no hour of it needs the list
  * once more. Two more full passes, one six hours after the day and one shortly before the day leaves the list, find
  * entries that appeared late. A pass whose token was refused begins again at once. One that looped waits for its next
  * time, because it would loop again. One that was held back waits for a third of that.
@@ -89,7 +89,7 @@ export function planPass(
   // After a lie of the platform many hours wait for the list only.
   const isAgain = again.some(hasSettled);
   // An hour that runs needs the list only if records of it are missing.
-  const isUnrecorded = again.some((hour) => !hasSettled(hour) && !isFresh(hour.looks.list, hour, 0));
+  const isUnrecorded = again.some((hour) => !hasSettled(hour) && !isValidLook(hour.looks.list, hour, 0));
   const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor && !isUnrecorded;
   const everyMs = isAgain ? fullEveryMs * AGAIN_SHARE : fullEveryMs;
   if (now - fullPassStartedAt >= (isIdle ? idleFullEveryMs : everyMs)) return "full";
@@ -114,7 +114,7 @@ function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
   const { state, looks, lastNewAt, missingCells, storedCount } = hour;
   const { list } = looks;
   if (state === "sealed") return false;
-  if (!isFresh(list, hour, settledAt(hour, settleMs)) || missingCells > 0) return true;
+  if (!isValidLook(list, hour, settledAt(hour, settleMs)) || missingCells > 0) return true;
   if (lastNewAt !== null && lastNewAt >= list.at) return true;
   if (storedCount === 0 && list.count === 0)
     return agreedFor(list) < AGREE_LONG_MS && now >= list.since + AGREE_LONG_MS;

@@ -190,17 +190,17 @@ test("files that killed writers left are removed after a day, but not a file tha
     writeFileSync(name, "x");
     utimesSync(name, 1, 1);
   }
-  const fresh = path.join(path.dirname(file), "ffffffffffffffff.parquet");
-  writeFileSync(fresh, "x");
+  const added = path.join(path.dirname(file), "ffffffffffffffff.parquet");
+  writeFileSync(added, "x");
   const used = path.join(world.folder, "tmp", "spill", "spill-used");
   writeFileSync(used, "x");
 
   await clean({}, Date.now());
 
   expect(named.map((name) => existsSync(name))).toEqual([false, false, false]);
-  expect([file, only, fresh, used].map((name) => existsSync(name))).toEqual([true, true, true, true]);
+  expect([file, only, added, used].map((name) => existsSync(name))).toEqual([true, true, true, true]);
   rmSync(only);
-  rmSync(fresh);
+  rmSync(added);
 });
 
 const FORGOTTEN = { requestId: "", matchedKey: null };

@@ -71,7 +71,7 @@ export async function startCluster() {
       return (await query<{ ended: number }>("postgres", text))[0]?.ended ?? 0;
     },
 
-    /** A fresh database with the service's schema, without partitions unless days are named. */
+    /** A new database with the service's schema, without partitions unless days are named. */
     async createMigrated(name: string, days: readonly string[] = []): Promise<string> {
       await query("postgres", `drop database if exists ${name} with (force)`);
       await query("postgres", `create database ${name} template ${TEMPLATE}`);
@@ -88,7 +88,7 @@ export async function startCluster() {
       return urlOf(name);
     },
 
-    /** A fresh, empty database. */
+    /** A new, empty database. */
     async createEmpty(name: string): Promise<string> {
       await query("postgres", `drop database if exists ${name} with (force)`);
       await query("postgres", `create database ${name}`);

@@ -39,13 +39,13 @@ export interface VerdictScore {
 
 export function scoreVerdicts(judged: readonly Judged[]): VerdictScore {
   const attacks = judged.filter(({ truth }) => truth === "attack");
-  const quiet: readonly string[] = ["scanner", "broken-client", "crawler"];
+  const others: readonly string[] = ["scanner", "broken-client", "crawler"];
   const isMisfire = ({ verdict }: Judged) => verdict.said === "misfire";
   return {
     alerts: judged.length,
     f1: macroF1(countConfusion(judged)),
     attackAsMisfire: shareOf(attacks, isMisfire),
-    attackAsOther: shareOf(attacks, ({ verdict }) => quiet.includes(verdict.said)),
+    attackAsOther: shareOf(attacks, ({ verdict }) => others.includes(verdict.said)),
     unclear: shareOf(judged, ({ verdict }) => verdict.said === "unclear"),
     misfireRecall: shareOf(
       judged.filter(({ truth }) => truth === "misfire"),

@@ -116,10 +116,10 @@ export function findEpisodes(
           from = wave;
         }
       }
-      const fresh = windowSums(counts, index, from);
-      episode = followMinute(episode, { minute, sums: fresh, thresholds, z, firstHour: history.firstHour });
+      const newSums = windowSums(counts, index, from);
+      episode = followMinute(episode, { minute, sums: newSums, thresholds, z, firstHour: history.firstHour });
       if (episode === null || !isOver(episode, minute)) return;
-      found.push({ ...episode, count: countNow(fresh, episode.windowMinutes), closedAt: minute + 1 });
+      found.push({ ...episode, count: countNow(newSums, episode.windowMinutes), closedAt: minute + 1 });
       episode = null;
       from = index + 1;
     },

@@ -62,8 +62,8 @@ export function createFollower<Event extends Followable>(zoneIds: readonly numbe
     for (;;) {
       const page: readonly Event[] = await read(zoneId, start, after);
       if (page.length === 0) return;
-      const fresh = page.filter((event) => !zone.seen.has(keyOf(event)));
-      if (fresh.length > 0) yield fresh;
+      const unseen = page.filter((event) => !zone.seen.has(keyOf(event)));
+      if (unseen.length > 0) yield unseen;
       after = page.at(-1) ?? null;
     }
   }

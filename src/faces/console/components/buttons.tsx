@@ -22,7 +22,7 @@ interface Props extends Omit<ButtonProps, "children"> {
 }
 
 /** A button that does not ask for attention. */
-export function QuietButton({ word, label, icon, isPressed, href, onClick, ...button }: Props) {
+export function SubtleButton({ word, label, icon, isPressed, href, onClick, ...button }: Props) {
   const shown = {
     variant: isPressed === true ? "light" : "default",
     "aria-label": label,
@@ -48,14 +48,14 @@ interface ActProps<Wanted> extends Omit<Props, "onClick" | "href"> {
 /** A button that runs a change. It cannot be pressed again before the change has ended. */
 export function ActButton<Wanted>({ scope = "act", change, input, ...button }: ActProps<Wanted>) {
   if (!useMay(scope)) return null;
-  return <QuietButton loading={change.isPending} onClick={() => change.mutate(input)} {...button} />;
+  return <SubtleButton loading={change.isPending} onClick={() => change.mutate(input)} {...button} />;
 }
 
 /** Copies a text and says so. */
 export function CopyButton({ text, children }: { readonly text: () => string; readonly children: string }) {
   const [result, say] = useNote(1_500);
   return (
-    <QuietButton
+    <SubtleButton
       icon={result === "copied" ? "check" : "copy"}
       word={<span aria-live="polite">{result ?? children}</span>}
       onClick={() => void copyText(text()).then((isCopied) => say(isCopied ? "copied" : "not copied"))}
@@ -114,7 +114,7 @@ export function Choices<Name extends string>({
   return (
     <Group gap={4} role="group" aria-label={label}>
       {names.map((name) => (
-        <QuietButton
+        <SubtleButton
           key={name}
           fw={400}
           c={chosen.includes(name) ? "var(--lw-text)" : "dimmed"}

@@ -71,8 +71,8 @@ export function PopoverForm({ word, button, isOpen, onToggle, width = 300, isKep
   );
 }
 
-/** A form that begins afresh each time it is opened. */
-export function FreshForm({ form: Form }: { readonly form: ComponentType<Toggled> }) {
+/** A form that begins with empty fields each time it is opened. */
+export function ToggledForm({ form: Form }: { readonly form: ComponentType<Toggled> }) {
   const [isOpen, setOpen] = useState(false);
   return <Form key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
 }

@@ -3,7 +3,7 @@ import { Box, Group } from "@mantine/core";
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useIsDown } from "../state/zones.ts";
-import { QuietButton } from "./buttons.tsx";
+import { SubtleButton } from "./buttons.tsx";
 import classes from "./panel.module.css";
 import { Empty, Partial, type QueryProps, QueryView } from "./states.tsx";
 
@@ -87,7 +87,7 @@ export function PagedPanel<One>({ title, about, actions, query, none, ...shown }
       ) : null}
       {query.hasNextPage ? (
         <div className="lw-hint">
-          <QuietButton
+          <SubtleButton
             word={`Show older ${what}`}
             loading={query.isFetchingNextPage}
             onClick={() => void query.fetchNextPage()}

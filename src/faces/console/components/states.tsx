@@ -7,7 +7,7 @@ import { toProblem } from "../api/client.ts";
 import type { Completeness as Counts, OfZones } from "../api/of-zones.ts";
 import { Icon } from "../look/icons.tsx";
 import { zoneTitle } from "../state/zones.ts";
-import { QuietButton } from "./buttons.tsx";
+import { SubtleButton } from "./buttons.tsx";
 import classes from "./states.module.css";
 
 export interface QueryProps<Data> {
@@ -107,7 +107,7 @@ export function ProblemBox({ thrown, onRetry, note }: ProblemProps) {
         ) : null}
         {requestId === null ? null : <div className="lw-dim lw-mono">request {requestId}</div>}
       </div>
-      {onRetry === undefined ? null : <QuietButton word="Retry" onClick={onRetry} />}
+      {onRetry === undefined ? null : <SubtleButton word="Retry" onClick={onRetry} />}
     </div>
   );
 }

@@ -7,7 +7,7 @@ import { useOperationPages } from "../api/ask.ts";
 import type { Alert } from "../api/queries.ts";
 import { useMay } from "../api/session.ts";
 import { AlertText, headlineOf } from "../components/alert-lines.tsx";
-import { Choices, QuietButton } from "../components/buttons.tsx";
+import { Choices, SubtleButton } from "../components/buttons.tsx";
 import { Ago, Moment, Severity } from "../components/facts.tsx";
 import { PagedPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
@@ -116,12 +116,12 @@ export default function AlertsPage() {
         none={`${wordNone(state, length)}${isNarrow ? " with these filters" : ""}.`}
         noneAction={
           isNarrow ? (
-            <QuietButton
+            <SubtleButton
               word="Remove the filters"
               onClick={() => change({ severity: null, kind: null, rule: null, zone: null })}
             />
           ) : isTimed ? null : (
-            <QuietButton word="Show earlier alerts" onClick={() => change({ state: "all" })} />
+            <SubtleButton word="Show earlier alerts" onClick={() => change({ state: "all" })} />
           )
         }
       >

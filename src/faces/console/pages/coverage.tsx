@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
 import { useOfZones } from "../api/of-zones.ts";
 import { useCoverageDays } from "../api/queries.ts";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import {
   CoverageStrip,
   countStates,
@@ -100,9 +100,9 @@ function ZoomStrip({ picked }: Props) {
       }
       actions={
         <>
-          <QuietButton icon="zoomOut" word="Zoom out" disabled={!(first < fromMs)} onClick={widen} />
-          <QuietButton word="72 h" onClick={() => choose("72h")} />
-          <QuietButton word="Everything" disabled={!(first < nowMs)} onClick={() => narrow(first, nowMs)} />
+          <SubtleButton icon="zoomOut" word="Zoom out" disabled={!(first < fromMs)} onClick={widen} />
+          <SubtleButton word="72 h" onClick={() => choose("72h")} />
+          <SubtleButton word="Everything" disabled={!(first < nowMs)} onClick={() => narrow(first, nowMs)} />
         </>
       }
       flush

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { type Output, useOperation } from "../api/ask.ts";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import { Pairs } from "../components/facts.tsx";
 import { QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
@@ -22,7 +22,7 @@ export default function DigestPage() {
       <QueryPanel
         title="Weekly digest"
         about={from === undefined ? undefined : `${from} to ${to}, 00:00 UTC`}
-        actions={<QuietButton word="Week before" href={link("/digest", { week: before })} />}
+        actions={<SubtleButton word="Week before" href={link("/digest", { week: before })} />}
         query={digest}
         rows={8}
       >

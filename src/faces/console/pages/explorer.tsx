@@ -4,7 +4,7 @@ import { formatShare, many } from "#lib/format.ts";
 import { FIELD_NAMES, toFieldName } from "#model/fields.ts";
 import { useCompleteness } from "../api/of-zones.ts";
 import { type EventRow, type EventScope, useEventCount, useHistogram, useTopList } from "../api/search.ts";
-import { Choices, QuietButton } from "../components/buttons.tsx";
+import { Choices, SubtleButton } from "../components/buttons.tsx";
 import { ActionChart, chartHeight, Sparkline } from "../components/charts.tsx";
 import { ActionWord } from "../components/facts.tsx";
 import { Panel, QueryPanel } from "../components/panel.tsx";
@@ -130,7 +130,7 @@ function NoEvents({ scope }: { readonly scope: EventScope }) {
     );
   const name = wordFilter({ ...last, value: last.value.slice(0, 80) });
   return (
-    <Empty action={<QuietButton word="Remove it" onClick={() => change(toFilterParams(without.filters))} />}>
+    <Empty action={<SubtleButton word="Remove it" onClick={() => change(toFilterParams(without.filters))} />}>
       No event matches.{" "}
       {count.data === undefined ? "" : `${formatCount(count.data)} do without the filter "${name}".`}
     </Empty>

@@ -3,7 +3,7 @@ import { Link, useLocation } from "wouter";
 import { formatNumber } from "#lib/format.ts";
 import { useOperation } from "../api/ask.ts";
 import type { Rule } from "../api/queries.ts";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import { Sparkline } from "../components/charts.tsx";
 import { DataTable, QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
@@ -59,7 +59,7 @@ export default function RulesPage() {
             change({ find: value === "" ? null : value }, { replace: true })
           }
         />
-        <QuietButton
+        <SubtleButton
           isPressed={isSpiking}
           word="spiking"
           onClick={() => change({ spiking: isSpiking ? null : "1" })}
@@ -81,7 +81,7 @@ export default function RulesPage() {
             <>
               <RuleTable rules={shown} order={order} hasZone={only === null} />
               {shown.length === 0 ? (
-                <Empty action={<QuietButton word="Remove the filters" onClick={clear} />}>
+                <Empty action={<SubtleButton word="Remove the filters" onClick={clear} />}>
                   None of the {ofZones.length} rules matches the filters.
                 </Empty>
               ) : null}

@@ -6,7 +6,7 @@ import { LASTING_SILENCE_STATES, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.
 import { type NewSilence, type Silence, useSilences } from "../api/queries.ts";
 import { useMay, useSession } from "../api/session.ts";
 import { SilenceRow } from "../components/alert-lines.tsx";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import { Rows } from "../components/facts.tsx";
 import { PagedPanel } from "../components/panel.tsx";
 import { MATCHERS } from "../look/words.ts";
@@ -26,7 +26,7 @@ export default function SilencesPage() {
         title="Silences"
         about="active, and pending ones that have not begun"
         actions={
-          mayAct ? <QuietButton icon="plus" word="Add a silence" onClick={() => setAdding(true)} /> : null
+          mayAct ? <SubtleButton icon="plus" word="Add a silence" onClick={() => setAdding(true)} /> : null
         }
         states={LASTING_SILENCE_STATES}
         none="Nothing is muted. A silence can also be made on the page of an alert, or from alerts that are selected in the list."

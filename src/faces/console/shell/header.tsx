@@ -3,7 +3,7 @@ import { ActionIcon, Kbd, Menu, Select, useComputedColorScheme, useMantineColorS
 import { useColorScheme } from "@mantine/hooks";
 import { Link, useLocation } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import { TextForm } from "../components/forms.tsx";
 import { Icon, Logo } from "../look/icons.tsx";
 import { useDesktopNotices } from "../state/browser.ts";
@@ -41,7 +41,7 @@ function LiveSwitch() {
   const { isLive, setLive } = useLive();
   const isDown = useIsDown() && isLive;
   return (
-    <QuietButton
+    <SubtleButton
       size="xs"
       fw={400}
       className={classes["live"]}

@@ -1,6 +1,6 @@
 import { Button, Popover, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { QuietButton } from "../components/buttons.tsx";
+import { SubtleButton } from "../components/buttons.tsx";
 import { Icon } from "../look/icons.tsx";
 import { formatMoment, formatUtc } from "../look/words.ts";
 import { useFields } from "../state/fields.ts";
@@ -14,7 +14,7 @@ export function SpanSelect() {
   return (
     <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
       <Popover.Target>
-        <QuietButton
+        <SubtleButton
           size="xs"
           fw={400}
           title={`${formatUtc(fromMs)} to ${formatUtc(toMs)}`}
@@ -65,7 +65,7 @@ function FixedSpan({ onDone }: { readonly onDone: () => void }) {
           <Button type="submit" disabled={problem !== null}>
             Show this span
           </Button>
-          <QuietButton
+          <SubtleButton
             word="Twice as wide"
             onClick={() => {
               span.widen();

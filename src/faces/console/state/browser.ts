@@ -2,7 +2,7 @@
 
 import { useFavicon } from "@mantine/hooks";
 import { useEffect, useState } from "react";
-import quietIcon from "../look/icon.svg";
+import idleIcon from "../look/icon.svg";
 import firingIcon from "../look/icon-firing.svg";
 import { toUrlTime } from "./span.ts";
 import { type Params, withParams } from "./url-state.ts";
@@ -82,7 +82,7 @@ const COUNT = /^\(\d+\) /;
 /** Shows in the tab's title and icon how many alerts fire. */
 export function useTabSign(): void {
   const firing = useStatus().data?.alertsFiring ?? 0;
-  useFavicon(firing > 0 ? firingIcon : quietIcon);
+  useFavicon(firing > 0 ? firingIcon : idleIcon);
   useEffect(() => {
     const sign = () => {
       const bare = document.title.replace(COUNT, "");

@@ -55,12 +55,12 @@ export function assessGaps(
   // Gaps of the quiet time before a resolve were not stored when it was decided.
   const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - QUIET_MS;
   const since = isOpen ? alert.firedAtMs - 1 : reportedUntil;
-  const fresh = batches.filter(({ decidedAt }) => decidedAt > since);
-  const [first] = fresh;
+  const added = batches.filter(({ decidedAt }) => decidedAt > since);
+  const [first] = added;
   if (first === undefined && !isOpen) return null;
   const openedAtMs = first?.decidedAt ?? nowMs;
-  const isQuiet = fresh.every(({ decidedAt }) => decidedAt <= nowMs - QUIET_MS);
-  const lost = describeGaps(zoneId, fresh);
+  const isQuiet = added.every(({ decidedAt }) => decidedAt <= nowMs - QUIET_MS);
+  const lost = describeGaps(zoneId, added);
   const severity = "critical";
   if (!isOpen) return { reason: "first", severity, headline: lost, openedAtMs };
   if (!isQuiet) return { reason: "none", severity, headline: lost, openedAtMs };

@@ -45,17 +45,17 @@ export function followFired(
   { eventsOf, former, benign = NONE }: FiringContext,
 ): readonly Incident[] {
   let incidents = before;
-  const fresh = freshKeys(incidents, { minute, fires });
+  const newKeys = findNewKeys(incidents, { minute, fires });
   for (const fire of fires) {
-    const holder = fresh.includes(fire) ? undefined : holderOf(incidents, fire, minute);
+    const holder = newKeys.includes(fire) ? undefined : holderOf(incidents, fire, minute);
     if (holder !== undefined)
       incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
   }
   if (hasRoom(incidents))
-    for (const fire of fresh.slice(0, MAX_NEW_KEYS))
+    for (const fire of newKeys.slice(0, MAX_NEW_KEYS))
       incidents = place(incidents, fire, minute, { former, benign, eventsOf });
   const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
-  const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
+  const unnamed = newKeys.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
   const [oldest] = incidents;
   if (unnamed === 0 || oldest === undefined) return incidents;
   return replace(incidents, oldest, { ...oldest, unnamed: Math.max(oldest.unnamed, unnamed) });
@@ -78,7 +78,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Returns whether `followFired` compares events of the minute's hour. In most minutes all keys are known. */
 export function comparesEvents(incidents: readonly Incident[], fired: FiredMinute): boolean {
-  return hasRoom(incidents) && freshKeys(incidents, fired).length > 0;
+  return hasRoom(incidents) && findNewKeys(incidents, fired).length > 0;
 }
 
 /** Ends the incidents in which nothing fired for half an hour before `minute`. */
@@ -100,7 +100,10 @@ function hasRoom(incidents: readonly Incident[]): boolean {
 }
 
 /** Returns the keys that no open incident has as an active attacker. */
-function freshKeys(incidents: readonly Incident[], { minute, fires }: Pick<FiredMinute, "minute" | "fires">) {
+function findNewKeys(
+  incidents: readonly Incident[],
+  { minute, fires }: Pick<FiredMinute, "minute" | "fires">,
+) {
   return fires.filter((fire) => holderOf(incidents, fire, minute) === undefined);
 }
 

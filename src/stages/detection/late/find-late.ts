@@ -152,14 +152,14 @@ export function findLateNews(
       const until = attacker.lastFiredAt + QUIET_MINUTES;
       return { attacker, known: overlapping(attacks, attackerIdOf(attacker), attacker.since, until) };
     });
-    const fresh = compared.filter(({ attacker, known }) => isNew(known, attacker.since));
-    for (const { attacker, known } of fresh) {
+    const added = compared.filter(({ attacker, known }) => isNew(known, attacker.since));
+    for (const { attacker, known } of added) {
       if (attacker.role === "facet") continue;
       newAttackers.push(attacker);
       if (known.some(({ row }) => isAttacking(row, attacker))) active.add(attackerIdOf(attacker));
     }
     const row = compared.flatMap(({ known }) => known).find((known) => known.row.isLate)?.row;
-    return fresh.length > 0 || row !== undefined ? [{ ...one, row }] : [];
+    return added.length > 0 || row !== undefined ? [{ ...one, row }] : [];
   });
   const storedRules = rules.flatMap((one) => {
     const { openedAt } = one.episode;

@@ -16,13 +16,17 @@ const block = z.union([
 ]);
 
 const words = { text: text(40_000), blocks: z.array(block).min(1).max(50) };
-const quiet = { unfurl_links: z.literal(false), unfurl_media: z.literal(false), mrkdwn: z.literal(false) };
+const noPreviews = {
+  unfurl_links: z.literal(false),
+  unfurl_media: z.literal(false),
+  mrkdwn: z.literal(false),
+};
 
 /** The message of an alert, posted or edited. */
 export const slackWords = z.strictObject(words);
 
 /** The documented arguments of chat.postMessage, and of chat.update. */
-export const slackPost = z.strictObject({ channel: z.string().min(1), ...words, ...quiet });
+export const slackPost = z.strictObject({ channel: z.string().min(1), ...words, ...noPreviews });
 export const slackUpdate = z.strictObject({
   channel: z.string().min(1),
   ts: z.string().regex(/^\d+\.\d+$/),
@@ -33,5 +37,5 @@ export const slackReply = z.strictObject({
   thread_ts: z.string().regex(/^\d+\.\d+$/),
   reply_broadcast: z.literal(true),
   text: text(40_000),
-  ...quiet,
+  ...noPreviews,
 });

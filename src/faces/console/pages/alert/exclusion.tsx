@@ -3,7 +3,7 @@ import { formatShare, many } from "#lib/format.ts";
 import type { ExclusionClause } from "#model/advice.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import type { AlertDetail } from "../../api/queries.ts";
-import { CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { CopyButton, SubtleButton } from "../../components/buttons.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { QueryView } from "../../components/states.tsx";
@@ -56,7 +56,7 @@ export function Clause({
         <Payload
           text={`rule ${rule} for ${matched}${method === null ? "" : `${method} `}${template ?? "every path"}`}
         />
-        {isAsked || isHidden ? null : <QuietButton word="Replay 30 days" onClick={() => setAsked(true)} />}
+        {isAsked || isHidden ? null : <SubtleButton word="Replay 30 days" onClick={() => setAsked(true)} />}
       </div>
       {isAsked ? (
         <QueryView query={tried} asking="a replay of 30 days">

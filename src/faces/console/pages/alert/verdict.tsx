@@ -7,7 +7,7 @@ import { countRequests, countThrough } from "#model/verdict.ts";
 import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
 import { type AlertDetail, useAlertAct } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { QuietButton } from "../../components/buttons.tsx";
+import { SubtleButton } from "../../components/buttons.tsx";
 import { Moment, type Pair, Pairs } from "../../components/facts.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -175,7 +175,7 @@ function Marks({ alert: { id, mark } }: { readonly alert: AlertDetail }) {
     <>
       <div className="lw-bar" role="group" aria-label="What it was">
         {MARK_KEYS.map(([key, said]) => (
-          <QuietButton
+          <SubtleButton
             key={said}
             isPressed={said === mark}
             loading={send.isPending && send.variables.mark === said}

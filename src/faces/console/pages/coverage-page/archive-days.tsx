@@ -8,7 +8,7 @@ import {
   useCoverageRuns,
   useStartRun,
 } from "../../api/queries.ts";
-import { ActButton, QuietButton } from "../../components/buttons.tsx";
+import { ActButton, SubtleButton } from "../../components/buttons.tsx";
 import { Ago, Moment, Pairs, Rows } from "../../components/facts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -57,7 +57,7 @@ export function ArchiveDays() {
           return <Empty>No day is archived yet. The command longwatch archive status says why.</Empty>;
         if (found.length === 0) {
           const showAll = () => narrow(Date.parse(first), Date.parse(last) + DAY_MS);
-          const action = <QuietButton word="Show the archive days" onClick={showAll} />;
+          const action = <SubtleButton word="Show the archive days" onClick={showAll} />;
           return <Empty action={action}>No day of the span is archived.</Empty>;
         }
         return (

@@ -6,7 +6,7 @@ import { many } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import { type CoverageHour, useStartRun } from "../../api/queries.ts";
-import { ActButton, QuietButton } from "../../components/buttons.tsx";
+import { ActButton, SubtleButton } from "../../components/buttons.tsx";
 import { STATE_WORDS } from "../../components/coverage-strip.tsx";
 import { Fact, Json, Moment } from "../../components/facts.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
@@ -46,7 +46,7 @@ export function HourPanel({ zoneId, hourMs }: Props) {
         title={`${zoneName(zoneId)}, ${formatMoment(hourMs)}`}
         about={`one hour from ${formatUtc(hourMs)}`}
         actions={
-          <QuietButton
+          <SubtleButton
             variant="subtle"
             color="gray"
             icon="close"
@@ -165,7 +165,7 @@ function HourActs({ zoneId, hourMs }: Props) {
   return (
     <>
       <div className="lw-bar">
-        <QuietButton word="See its events" href={link("/explorer", { zone: String(zoneId), ...hour })} />
+        <SubtleButton word="See its events" href={link("/explorer", { zone: String(zoneId), ...hour })} />
         <ActButton word="Verify this hour" change={start} input={verify} />
         {isKept ? <ActButton word="Read it again" change={start} input={again} /> : null}
       </div>

@@ -5,7 +5,7 @@ import { formatDuration, many } from "#lib/format.ts";
 import { type CoverageRun, useCoverageRuns } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment, Rows } from "../../components/facts.tsx";
-import { FreshForm } from "../../components/forms.tsx";
+import { ToggledForm } from "../../components/forms.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Icon } from "../../look/icons.tsx";
@@ -23,7 +23,7 @@ export function Runs() {
     <QueryPanel
       title="Verify and read again"
       about="started by people; they go on when this page is closed"
-      actions={mayAct ? <FreshForm form={StartForm} /> : undefined}
+      actions={mayAct ? <ToggledForm form={StartForm} /> : undefined}
       query={useCoverageRuns()}
       asking="verifications and backfills"
     >

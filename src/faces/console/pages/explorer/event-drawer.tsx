@@ -5,7 +5,7 @@ import { FIELD_NAMES } from "#model/fields.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import { decodeUrl, type EventRow, type EventScope, readRecord } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
-import { CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { CopyButton, SubtleButton } from "../../components/buttons.tsx";
 import { ActionWord, Json, Moment, type Pair, Pairs } from "../../components/facts.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
@@ -62,14 +62,14 @@ function Content({ event, scope, onClose }: Props & { readonly event: EventRow }
         <CopyButton text={() => shareLink({ fromMs: timestamp - 1_000, toMs: timestamp + 1_000 })}>
           Link
         </CopyButton>
-        <QuietButton
+        <SubtleButton
           word="Around this event (± 5 min)"
           onClick={() => {
             narrow(timestamp - AROUND_MS, timestamp + AROUND_MS);
             onClose();
           }}
         />
-        <QuietButton word="Its rule" href={ruleLink(zoneId, fields.rule)} />
+        <SubtleButton word="Its rule" href={ruleLink(zoneId, fields.rule)} />
       </Group>
       <EventChanges event={event} />
       <section>

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { type Item, useOperationPages } from "../../api/ask.ts";
-import { QuietButton } from "../../components/buttons.tsx";
+import { SubtleButton } from "../../components/buttons.tsx";
 import { Moment, Rows } from "../../components/facts.tsx";
 import { TextForm } from "../../components/forms.tsx";
 import { PagedPanel } from "../../components/panel.tsx";
@@ -32,7 +32,7 @@ export function Audit() {
       title="Audit trail"
       about={isAll ? "newest first" : "in the span of the header, newest first"}
       actions={
-        <QuietButton
+        <SubtleButton
           word={isAll ? "Only the span" : "Any time"}
           onClick={() => change({ when: isAll ? "span" : null })}
         />
@@ -55,7 +55,7 @@ export function Audit() {
       none={`No entry${isNarrow ? " with these filters" : ""}.`}
       noneAction={
         isNarrow ? (
-          <QuietButton word="Remove the filters" onClick={() => change({ action: null, when: null })} />
+          <SubtleButton word="Remove the filters" onClick={() => change({ action: null, when: null })} />
         ) : null
       }
     >

@@ -6,9 +6,9 @@ import { ROLES, type Role } from "#model/kinds.ts";
 import { type Input, type Item, useChange, useOperation, useOperationPages } from "../../api/ask.ts";
 import { toProblem } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
-import { ActButton, CopyButton, QuietButton } from "../../components/buttons.tsx";
+import { ActButton, CopyButton, SubtleButton } from "../../components/buttons.tsx";
 import { Ago, Moment, Rows } from "../../components/facts.tsx";
-import { FreshForm, PopoverForm, type Toggled } from "../../components/forms.tsx";
+import { PopoverForm, type Toggled, ToggledForm } from "../../components/forms.tsx";
 import { PagedPanel, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
@@ -36,11 +36,11 @@ export function Keys() {
       about={all ? "revoked and expired ones too" : "that work"}
       actions={
         <>
-          <QuietButton
+          <SubtleButton
             word={all ? "Hide dead keys" : "Show dead keys"}
             onClick={() => change({ dead: all ? null : "shown" })}
           />
-          <FreshForm form={KeyForm} />
+          <ToggledForm form={KeyForm} />
         </>
       }
       query={useOperationPages("keys.list", { all, limit: 200 })}
@@ -93,10 +93,10 @@ function KeyRow({ item, all }: { readonly item: Key; readonly all: readonly Key[
               change={revoke}
               input={{ key: id }}
             />
-            <QuietButton word="Keep" onClick={() => setAsking(false)} />
+            <SubtleButton word="Keep" onClick={() => setAsking(false)} />
           </>
         ) : (
-          <QuietButton word="Revoke" label={`Revoke the key ${name}`} onClick={() => setAsking(true)} />
+          <SubtleButton word="Revoke" label={`Revoke the key ${name}`} onClick={() => setAsking(true)} />
         )}
       </div>
     </li>

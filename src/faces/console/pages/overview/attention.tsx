@@ -6,7 +6,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Alert, type Overview, useAlerts, useOverview } from "../../api/queries.ts";
 import { AlertText } from "../../components/alert-lines.tsx";
-import { QuietButton } from "../../components/buttons.tsx";
+import { SubtleButton } from "../../components/buttons.tsx";
 import { Ago, Severity } from "../../components/facts.tsx";
 import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -38,7 +38,7 @@ export function Attention() {
         return (
           <>
             {firing.length + concerns.length + copying.length === 0 ? (
-              <Quiet taken={taken} isRead={zones?.length !== 0} />
+              <NothingToDo taken={taken} isRead={zones?.length !== 0} />
             ) : null}
             <ul className="lw-list">
               {firing.slice(0, SHOWN).map((alert) => (
@@ -59,7 +59,7 @@ export function Attention() {
   );
 }
 
-function Quiet({ taken, isRead }: { readonly taken: number; readonly isRead: boolean }) {
+function NothingToDo({ taken, isRead }: { readonly taken: number; readonly isRead: boolean }) {
   if (!isRead) return <div className="lw-hint">No zone has been read yet.</div>;
   return (
     <div className="lw-hint">
@@ -86,7 +86,7 @@ function Item({ sign, children, at, isFiring = false, more }: ItemProps) {
       {at === undefined ? <span /> : <Ago at={at} />}
       {more === undefined ? null : (
         <div className={classes["open"]}>
-          <QuietButton {...more} />
+          <SubtleButton {...more} />
         </div>
       )}
     </li>

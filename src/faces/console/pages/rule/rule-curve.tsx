@@ -7,7 +7,7 @@ import { DAY_MS } from "#lib/units.ts";
 import { WIDTH_SECONDS } from "#model/horizon.ts";
 import { WIDTH_NAMES, type WidthName } from "#model/kinds.ts";
 import { type RuleKey, useRuleSeries } from "../../api/queries.ts";
-import { QuietButton } from "../../components/buttons.tsx";
+import { SubtleButton } from "../../components/buttons.tsx";
 import { toDetectorChart, toMarkers } from "../../components/chart-lines.ts";
 import { chartHeight, TimeSeries } from "../../components/charts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
@@ -45,7 +45,7 @@ export function RuleHead({ zone, rule }: RuleKey) {
       </div>
       <div className="lw-bar">
         {Object.entries(ways).map(([word, href]) => (
-          <QuietButton key={word} size="xs" word={word} href={href} />
+          <SubtleButton key={word} size="xs" word={word} href={href} />
         ))}
       </div>
     </section>

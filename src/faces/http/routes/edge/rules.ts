@@ -36,7 +36,7 @@ const adviceSchema = {
 };
 
 /**
- * Answers with the recommendation for a triggered rule (platform API spec 4.10). A fresh stored recommendation is
+ * Answers with the recommendation for a triggered rule (platform API spec 4.10). A recent stored recommendation is
  * returned. Otherwise the platform is asked, if the key may act and the budget allows it; if not, an old recommendation
  * is returned. The text comes from a language model and is hostile.
  */
@@ -69,11 +69,11 @@ interface Rule {
 async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: FastifyReply, rule: Rule) {
   const stored = await readStoredAdvice(deps.db, rule, ASKING);
   const { answer } = stored;
-  const isFresh = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
+  const isRecent = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
   const isMasked = request.caller?.masked ?? true;
   const show = ({ text, askedAt }: Advice) =>
     sendAnswer(reply, rule, { text: isMasked ? maskText(text) : text, askedAt });
-  if (isFresh) return show(answer);
+  if (isRecent) return show(answer);
   const asked = await ask(deps, request, rule);
   if (asked?.kind === "answered") return show({ text: asked.text, askedAt: deps.clock() });
   if (answer !== null) return show(answer);

@@ -129,7 +129,7 @@ interface SlackApi {
 }
 
 const API_URL = "https://slack.com/api";
-const QUIET = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
+const NO_PREVIEWS = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
 
 /** The Web API answers 200 to every request; `ok` is the result. */
 const verdict = z.object({
@@ -192,7 +192,7 @@ function openSlackApi(options: SlackApiOptions): SlackApi {
 
   return {
     async post(body, signal) {
-      const answer = await call("chat.postMessage", { ...QUIET, ...body }, signal);
+      const answer = await call("chat.postMessage", { ...NO_PREVIEWS, ...body }, signal);
       if (answer?.ok !== true) throw toFailure(answer, endpoint.host, token);
       const { channel, ts } = answer;
       return channel === undefined || ts === undefined ? null : { channel, ts };
