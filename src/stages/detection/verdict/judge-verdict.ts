@@ -48,7 +48,7 @@ const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
 const LEAST_REASON = 0.2;
 /** Numbers that count but are no reasons: the signs of their weights tell other pairs of classes apart than the one at hand. */
-const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp", "referer"]);
+const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp", "referer", "knownPath"]);
 /** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
 const CAUTION = 0.5;
 /**
@@ -119,7 +119,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const weakest =
     refusal === "idiom" || refusal === "tool"
       ? refusal
-      : sorted.findLast((feature) => adds[feature] <= -LEAST_REASON);
+      : // Idioms are what makes an attack of a scan.
+        sorted.findLast((feature) => adds[feature] <= -LEAST_REASON && !(isAttack && feature === "idiom"));
   const shown = { said, likeliest, rival, isLasting };
   const shares = cutOdds(odds);
   const rose = { ...evidence, events };
