@@ -2,7 +2,7 @@ import type { Backfill } from "#db/ingest/backfills.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import type { ExecuteRun } from "#jobs/service/run-requested.ts";
-import { toError, UsageError } from "#lib/errors.ts";
+import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { toDay } from "#model/horizon.ts";
 import type { KnownSource } from "#model/known-source.ts";
@@ -100,10 +100,6 @@ async function verify(
   const span = await widenSpan(database.db, { zoneId, now, from, to });
   if (span.kind !== "whole")
     throw new UsageError([span.kind === "archived" ? ONLY_ARCHIVED : NOTHING_STORED]);
-  const onStep = (label: string, share: number) => {
-    if (signal.aborted) throw toError(signal.reason);
-    onProgress({ share, step: label });
-  };
   const checks = await runChecks({
     db: database.db,
     edge,
@@ -111,7 +107,8 @@ async function verify(
     now,
     ids,
     knownSources: knownSources(),
-    onStep,
+    onStep: (label, share) => onProgress({ share, step: label }),
+    signal,
     from: span.from,
     to: span.to,
   });

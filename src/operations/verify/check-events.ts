@@ -27,7 +27,7 @@ const SAMPLED_HOURS = 3;
  * every route has withdrawn are notes.
  */
 export async function checkIds(
-  { db, zoneId, now, onStep, ...span }: Checked,
+  { db, zoneId, now, onStep, signal, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
 ): Promise<Check> {
   const { askable, notes: leftOut } = findAskable(now, span);
@@ -38,7 +38,7 @@ export async function checkIds(
   for (const [index, from] of hours.entries()) {
     onStep("event ids", index / hours.length);
     const hour = { from, to: from + HOUR_MS };
-    const shown = await searchEvents(edge, zoneId, hour);
+    const shown = await searchEvents(edge, zoneId, hour, signal);
     const stored = new Map((await readStoredValues(db, zoneId, hour)).map((event) => [event.logId, event]));
     compared += shown.size;
     const missing = [...shown.keys()].filter((id) => !stored.has(id));
@@ -111,9 +111,10 @@ async function searchEvents(
   edge: Pick<EdgeClient, "searchEventLogs">,
   zoneId: number,
   span: Span,
+  signal: AbortSignal,
 ): Promise<Map<string, EventWithoutFacts>> {
   const events = new Map<string, EventWithoutFacts>();
-  for await (const row of searchRows(edge, zoneId, span)) {
+  for await (const row of searchRows(edge, zoneId, span, signal)) {
     const read = EventRow.safeParse(row);
     // Ingest also puts a row without an id or a time into quarantine.
     if (read.success) events.set(read.data.logId, toSearchEvent(read.data));

@@ -39,14 +39,12 @@ export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Prom
   };
 }
 
-const NEVER = new AbortController().signal;
-
 /**
  * Compares the platform's count of each rule in each hour with the stored events. A count that is lower by exactly the
  * withdrawn events is a note.
  */
 export async function checkCounts(
-  { db, zoneId, now, onStep, ...span }: Checked,
+  { db, zoneId, now, onStep, signal, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
 ): Promise<Check> {
   const { askable, notes } = findAskable(now, span);
@@ -55,7 +53,7 @@ export async function checkCounts(
   for (const { from, to } of askable === null ? [] : eachPart(askable, DAY_MS)) {
     onStep("platform counts", (from - span.from) / (span.to - span.from));
     const hours = Array.from({ length: (to - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS);
-    const { cells: upstream } = await readRuleCounts(edge, zoneId, { from, buckets: hours.length }, NEVER);
+    const { cells: upstream } = await readRuleCounts(edge, zoneId, { from, buckets: hours.length }, signal);
     const stored = await readStoredCells(db, zoneId, hours);
     const withdrawn = await readWithdrawnCells(db, zoneId, { from, to });
     asked.hours += hours.length;

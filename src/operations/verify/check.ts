@@ -48,6 +48,8 @@ export interface Checked extends Span {
   readonly now: number;
   /** Called with the name of the running check and the finished share of it, 0 to 1. */
   readonly onStep: (label: string, share: number) => void;
+  /** Ends the checks before their next step, and a request to the platform at once. */
+  readonly signal: AbortSignal;
 }
 
 /** Yields consecutive spans of at most `lengthMs`, aligned to it, that make up [from, to). */

@@ -15,7 +15,7 @@ export interface ChecksToRun extends Checked {
   readonly knownSources: readonly KnownSource[];
 }
 
-/** Runs every check over whole hours. `onStep` is called with the finished share of all checks; it may throw to stop. */
+/** Runs every check over whole hours. `onStep` is called with the finished share of all checks. */
 export async function runChecks({
   edge,
   ids,
@@ -31,7 +31,10 @@ export async function runChecks({
   const checks: Check[] = [];
   const checked: Checked = {
     ...asked,
-    onStep: (label, share) => onStep(label, (checks.length + share) / all),
+    onStep: (label, share) => {
+      asked.signal.throwIfAborted();
+      onStep(label, (checks.length + share) / all);
+    },
   };
   if (edge === null) checks.push(notAsked());
   else

@@ -1,13 +1,9 @@
 /** The command that compares stored events with the platform's. */
-import type { Command } from "commander";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import type { Config } from "#config/config.ts";
-import type { Database } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole, many, showIso, showTime } from "#lib/format.ts";
 import { ownCommand } from "#lib/process.ts";
-import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
-import type { Secret } from "#lib/secret.ts";
 import { escapeText, shortenText } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, type Span } from "#model/horizon.ts";
@@ -15,11 +11,9 @@ import { toIso } from "#operations/fields.ts";
 import { type Check, type Difference, widenSpan } from "#operations/verify/check.ts";
 import { runChecks } from "#operations/verify/run-checks.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { withEdge } from "../edge/open-edge.ts";
-import { readSpan, readZone, requireZones, type SpanFlags } from "../options/read-options.ts";
-import { withStore } from "../store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { readSpan, readZone, requireZones } from "../options/read-options.ts";
+import { defineTask, onStore } from "../store/define-task.ts";
 
 const HELP = `
 Runs these checks and changes nothing:
@@ -39,41 +33,45 @@ Examples:
   npm run -s longwatch -- verify --zone 101 --from -24h --to now --ids
   npm run -s longwatch -- verify --zone 101 --from 2026-11-01 --to 2026-11-08 --json`;
 
-interface Flags extends SpanFlags {
-  readonly ids?: true;
-  readonly json?: true;
-}
-
 /** `longwatch verify`: compares the stored data with the platform and with itself. */
-export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("verify", SUMMARIES.verify, HELP, io)
-    .option("--zone <id>", "shield zone (required)")
-    .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -24h (required)")
-    .option("--to <time>", "end (same formats, or now; required)")
-    .option("--ids", "also compare a few hours id by id")
-    .option("--json", "print every difference as JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read) => {
-        const now = io.clock();
-        const zoneId = readZone(read, flags, true) ?? 0;
-        const asked = readSpan(read, flags);
-        read.finish();
-        const config = readConfig();
-        const { span, checks } = await withStore(config, async (database, databaseUrl) => {
-          await requireZones(database.db, config, [zoneId]);
-          const span = await widen(database, { zoneId, now, ...asked });
-          const ids = flags.ids === true;
-          return {
-            span,
-            checks: await runAll({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
-          };
-        });
-        if (flags.json === true) await writeJson(io.stdout, toJson(zoneId, now, span, checks));
-        else await writeOut(io.stdout, describeChecks(zoneId, { ...span, now }, checks));
-        if (!checks.every(isAlike)) io.setExitCode(1);
-      }),
-    );
-}
+export const verifyCommand = defineTask({
+  name: "verify",
+  summary: SUMMARIES.verify,
+  help: HELP,
+  options: {
+    "--zone <id>": "shield zone (required)",
+    "--from <time>": "start: ISO-8601, epoch ms or relative such as -24h (required)",
+    "--to <time>": "end (same formats, or now; required)",
+    "--ids": "also compare a few hours id by id",
+  },
+  json: "print every difference as JSON",
+  read: (flags, read) => ({
+    zoneId: readZone(read, flags, true) ?? 0,
+    ...readSpan(read, flags),
+    ids: flags.ids === true,
+  }),
+  async run(asked, io, readConfig) {
+    const { zoneId } = asked;
+    const now = io.clock();
+    const { span, checks } = await onStore(io, readConfig(), async ({ config, ...parts }) => {
+      const { db } = parts.database;
+      await requireZones(db, config, [zoneId]);
+      const span = await widen(db, { ...asked, now });
+      const { knownSources } = config.alerting.detection;
+      const onStep = (label: string, share: number) => parts.onProgress(share, label);
+      const { signal } = parts;
+      const run = (edge: EdgeClient | null) =>
+        runChecks({ ...asked, ...span, now, db, edge, knownSources, onStep, signal });
+      const checks = await (config.edge.url === null ? run(null) : withEdge(config, parts.databaseUrl, run));
+      return { span, checks };
+    });
+    return {
+      facts: toJson(zoneId, now, span, checks),
+      text: describeChecks(zoneId, { ...span, now }, checks),
+      isFailed: !checks.every(isAlike),
+    };
+  },
+});
 
 function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonly Check[]) {
   const dated = checks.map(({ differences, ...check }) => ({
@@ -83,40 +81,18 @@ function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonl
   return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
+/** @throws {UsageError} if nothing of the span is in Postgres */
 async function widen(
-  { db }: Database,
+  db: Queryable,
   asked: Span & { readonly zoneId: number; readonly now: number },
 ): Promise<Span> {
   const span = await widenSpan(db, asked);
-  if (span.kind === "whole") return span;
+  if (span.kind === "whole") return { from: span.from, to: span.to };
   throw new UsageError([
     span.kind === "archived"
       ? `--to must be after ${toIso(span.coldEnd)}: earlier days are only in the archive, which archive verify checks`
       : `--zone ${asked.zoneId} must be a zone with stored data in the span`,
   ]);
-}
-
-interface Surroundings {
-  readonly io: StoreIo;
-  readonly config: Config;
-  readonly database: Database;
-  readonly databaseUrl: Secret;
-}
-
-async function runAll(
-  { io, config, database, databaseUrl }: Surroundings,
-  asked: Span & { readonly zoneId: number; readonly now: number; readonly ids: boolean },
-): Promise<Check[]> {
-  const line = createProgressLine(io.stderr, io.clock);
-  const onStep = (label: string, share: number) => line.update(`${drawBar(share)}  ${label}`);
-  const { knownSources } = config.alerting.detection;
-  const run = (edge: EdgeClient | null) =>
-    runChecks({ ...asked, db: database.db, edge, knownSources, onStep });
-  try {
-    return await (config.edge.url === null ? run(null) : withEdge(config, databaseUrl, run));
-  } finally {
-    line.clear();
-  }
 }
 
 const MAX_SHOWN = 40;
