@@ -1,7 +1,7 @@
 /** The commands about pseudonyms. */
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import { readHeldCounts } from "#db/ingest/held-entries.ts";
 import { writeAuditEntry } from "#db/keys/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
@@ -26,18 +26,11 @@ import {
 import { showPrivacy } from "#operations/service/settings.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { SUMMARIES } from "../commands.ts";
-import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
+import { createProcessIo } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { readActor } from "../options/read-options.ts";
-import { readServiceClock, withStore } from "../store/open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-
-/** `longwatch privacy`: shows the retention of personal data and manages the key of the pseudonyms. */
-export function privacyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  const description = SUMMARIES.privacy;
-  const others = [pseudonymCommand(readConfig, io), rotateKeyCommand(readConfig, io)];
-  return subjectCommand("privacy", description, [showPrivacy], readConfig, io, others);
-}
+import { BY, defineTask, onStore, type StoreParts } from "../store/define-task.ts";
+import type { StoreIo } from "../store/store-command.ts";
 
 const PSEUDONYM_HELP = `
 After LONGWATCH_IP_DAYS a pseudonym replaces each address. To find older events of a person, search for the pseudonym
@@ -47,31 +40,23 @@ Examples:
   npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7
   npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7 --json`;
 
-interface PseudonymFlags {
-  readonly ip?: string;
-  readonly json?: true;
-}
-
-function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("pseudonym", "Print the pseudonym of an address.", PSEUDONYM_HELP, io)
-    .option("--ip <address>", "the address (required)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<PseudonymFlags>(io, async ({ ip, json }, read) => {
-        const address = read.required("ip", ip, "an IPv4 or IPv6 address");
-        if (address !== undefined && readSentAddress(address) === null)
-          read.wrong("ip", address, "an IPv4 or IPv6 address");
-        read.finish();
-        const config = readConfig();
-        const key = await withStore(config, (database) =>
-          createPseudonymKeyring(config, database, { mayCreate: false }).open(),
-        );
-        const pseudonym = toPseudonym(key, address ?? "");
-        if (json === true) await writeJson(io.stdout, { ip: address, pseudonym });
-        else await writeOut(io.stdout, `${pseudonym}\n`);
-      }),
-    );
-}
+const pseudonymCommand = defineTask({
+  name: "pseudonym",
+  summary: "Print the pseudonym of an address.",
+  help: PSEUDONYM_HELP,
+  options: { "--ip <address>": "the address (required)" },
+  read({ ip }, read) {
+    const address = read.required("ip", ip, "an IPv4 or IPv6 address");
+    if (address === undefined || readSentAddress(address) !== null) return address;
+    return read.wrong("ip", address, "an IPv4 or IPv6 address");
+  },
+  run: (ip, io, readConfig) =>
+    onStore(io, readConfig(), async ({ config, database }) => {
+      const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
+      const pseudonym = toPseudonym(key, ip);
+      return { facts: { ip, pseudonym }, text: `${pseudonym}\n` };
+    }),
+});
 
 const ROTATE_HELP = `
 After the rotation nobody can trace an old pseudonym to its address or find it for an erasure. If LONGWATCH_PSEUDONYM_KEY
@@ -87,44 +72,28 @@ Examples:
   npm run -s longwatch -- privacy rotate-key --yes --by alice
   npm run -s longwatch -- privacy rotate-key --lost --yes --by alice`;
 
-interface RotateFlags {
-  readonly yes?: true;
-  readonly lost?: true;
-  readonly by?: string;
-  readonly json?: true;
-}
+const rotateKeyCommand = defineTask({
+  name: "rotate-key",
+  summary: "Put a new key in use; old pseudonyms can no longer be linked.",
+  help: ROTATE_HELP,
+  options: {
+    "--yes": "confirm that this cannot be undone (required)",
+    "--lost": "the key in use is lost for good",
+    ...BY,
+  },
+  read({ yes, lost, by }, read) {
+    if (yes !== true) read.wrong("yes", undefined, "given, because a rotation cannot be undone");
+    return { isLost: lost === true, actor: readActor(read, by) };
+  },
+  run: ({ isLost, actor }, io, readConfig) =>
+    onStore(io, readConfig(), async ({ clock, ...parts }) => {
+      const rotation = { ...parts, actor, nowMs: clock() };
+      const { keyId, text } = await (isLost ? replaceLostKey(rotation) : rotateKey(rotation));
+      return { facts: { keyId }, text };
+    }),
+});
 
-function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand(
-    "rotate-key",
-    "Put a new key in use; old pseudonyms can no longer be linked.",
-    ROTATE_HELP,
-    io,
-  )
-    .option("--yes", "confirm that this cannot be undone (required)")
-    .option("--lost", "the key in use is lost for good")
-    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
-    .option("--json", "print JSON")
-    .action(
-      storeAction<RotateFlags>(io, async ({ yes, lost, by, json }, read) => {
-        if (yes !== true) read.wrong("yes", undefined, "given, because a rotation cannot be undone");
-        const actor = readActor(read, by);
-        read.finish();
-        const config = readConfig();
-        const rotated = await withStore(config, async (database) => {
-          const nowMs = (await readServiceClock(database, io.clock))();
-          const rotation = { database, config, actor, nowMs };
-          return lost === true ? replaceLostKey(rotation) : rotateKey(rotation);
-        });
-        if (json === true) await writeJson(io.stdout, { keyId: rotated.keyId });
-        else await writeOut(io.stdout, rotated.text);
-      }),
-    );
-}
-
-interface Rotation {
-  readonly database: Database;
-  readonly config: Config;
+interface Rotation extends Pick<StoreParts, "database" | "config" | "signal"> {
   readonly actor: string;
   readonly nowMs: number;
 }
@@ -135,9 +104,10 @@ interface Rotated {
   readonly text: string;
 }
 
-async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<Rotated> {
+async function rotateKey({ database, config, signal, actor, nowMs }: Rotation): Promise<Rotated> {
   const { key, adopt } = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
+    signal.throwIfAborted();
     await refuseWhileInEffect(tx, nowMs);
     const before = await readKeyId(tx);
     const next = prepareKey(config);
@@ -166,7 +136,7 @@ async function refuseWhileInEffect(tx: Queryable, nowMs: number): Promise<void> 
   ]);
 }
 
-async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Promise<Rotated> {
+async function replaceLostKey({ database, config, signal, actor, nowMs }: Rotation): Promise<Rotated> {
   if ((await readKeyId(database.db)) === null)
     throw new UsageError(["--lost must be left out: no key was ever in use; the next start makes one"]);
   if ((await createPseudonymKeyring(config, database, { mayCreate: false }).findProblem()) === null)
@@ -174,6 +144,7 @@ async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Pro
   const { key, adopt } = prepareSubstitute(config);
   const { ended, held } = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
+    signal.throwIfAborted();
     const before = await readKeyId(tx);
     const ended = before === null ? [] : await endErasuresOf(tx, before, nowMs);
     const held = await readHeldCounts(tx);
@@ -197,4 +168,11 @@ function describeEnded({ id, requestedAt, untilAt, isFinished, actor, reason }: 
   const why = reason === null ? "" : `, "${escapeText(reason)}"`;
   const state = isFinished ? "" : "; it was unfinished";
   return `  erasure #${id} of ${showTime(requestedAt)} UTC${who}${why}: events up to ${showTime(untilAt)} UTC${state}\n`;
+}
+
+/** `longwatch privacy`: shows the retention of personal data and manages the key of the pseudonyms. */
+export function privacyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = SUMMARIES.privacy;
+  const others = [pseudonymCommand(readConfig, io), rotateKeyCommand(readConfig, io)];
+  return subjectCommand("privacy", description, [showPrivacy], readConfig, io, others);
 }
