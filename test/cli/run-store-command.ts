@@ -30,6 +30,8 @@ export interface Terminal {
   readonly now: number;
   /** The keyboard input; none by default. */
   readonly typed?: string;
+  /** Aborts as Ctrl-C does. */
+  readonly interrupted?: AbortSignal;
 }
 
 /** Runs a command of the store in this process: same code, other streams and clock. Knows nothing of the test runner. */
@@ -37,7 +39,7 @@ export async function runStoreCommand(
   create: (readConfig: () => Config, io: StoreIo) => Command,
   environment: Record<string, string>,
   args: readonly string[],
-  { isTTY = false, isErrTTY = false, hasColors = true, now, typed }: Terminal,
+  { isTTY = false, isErrTTY = false, hasColors = true, now, typed, interrupted }: Terminal,
 ): Promise<Ran> {
   let code = 0;
   const out = collector(isTTY);
@@ -47,6 +49,7 @@ export async function runStoreCommand(
     stdout: Object.assign(out.stream, { hasColors: () => hasColors }),
     stderr: err.stream,
     clock: () => now,
+    ...(interrupted === undefined ? {} : { interrupted }),
     setExitCode: (value) => {
       code = value;
     },

@@ -14,7 +14,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { listRetired, listValidFiles } from "#db/archive/archive-files.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import { runStoreCommand } from "../../cli/run-store-command.ts";
+import { runStoreCommand, type Terminal } from "../../cli/run-store-command.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { environment } from "../../privacy/erasure-world.ts";
 import { personalEvent } from "../../privacy/some-events.ts";
@@ -50,12 +50,12 @@ beforeAll(async () => {
   await run("write");
 });
 
-const run = (line: string) =>
+const run = (line: string, terminal: Partial<Terminal> = {}) =>
   runStoreCommand(
     archiveCommand,
     { ...environment(world.database), LONGWATCH_ARCHIVE_DIR: world.folder },
     line.split(" "),
-    { now: NOW },
+    { now: NOW, ...terminal },
   );
 
 const files = () => listValidFiles(world.database.db, { zoneId: ZONE, day: DAY });
@@ -272,6 +272,17 @@ test("erase finds and empties events that are only in the archive, and counts th
       "942100",
     ],
   ]);
+});
+
+test("archive restore stops at Ctrl-C, and the day stays in the archive", async () => {
+  await world.database.pool.query(`drop table waf_events_20261118, raw_blocks_20261118`);
+  const before = await files();
+
+  const interrupted = AbortSignal.abort(new Error("stopped"));
+  const stopped = await run(`restore --zone ${ZONE} --day ${DAY}`, { interrupted });
+
+  expect(stopped).toMatchObject({ code: 1, out: "", err: "longwatch archive restore: stopped\n" });
+  expect(await files()).toEqual(before);
 });
 
 test("archive restore refuses a day that is not in the archive", async () => {

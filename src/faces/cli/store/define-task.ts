@@ -95,7 +95,7 @@ export function defineTask<const Options extends Readonly<Record<`--${string}`, 
  * @throws {Error} for another answer, at the end of the input, and after Ctrl-C
  */
 export async function confirm(
-  { stdin, stderr }: StoreIo,
+  { stdin, stderr }: Pick<StoreIo, "stdin" | "stderr">,
   text: string,
   word: string,
   signal: AbortSignal,
