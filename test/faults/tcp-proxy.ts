@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { overTcp } from "../support/over-tcp.ts";
 import { createCommitWatch } from "./commit-watch.ts";
 
 /** How bytes are relayed; `client` is the side that connected to the proxy. */
@@ -105,7 +106,7 @@ export async function startTcpProxy(firstTargetPort: number): Promise<TcpProxy> 
   return {
     port,
     through(url) {
-      const relayed = new URL(url);
+      const relayed = new URL(overTcp(url));
       relayed.hostname = "127.0.0.1";
       relayed.port = String(port);
       return relayed.href.replace(/\/$/, "");

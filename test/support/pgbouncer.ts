@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { findFreePort } from "./free-port.ts";
+import { overTcp } from "./over-tcp.ts";
 
 /** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;
@@ -43,7 +44,7 @@ export async function startPgBouncer(
     stdio: "ignore",
     ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
   });
-  const url = new URL(databaseUrl);
+  const url = new URL(overTcp(databaseUrl));
   url.hostname = "127.0.0.1";
   url.port = String(ownPort);
   await untilAnswers(url.href, server);

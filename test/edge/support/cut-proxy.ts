@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { overTcp } from "../../support/over-tcp.ts";
 
 /** A TCP proxy in front of `url` that can be cut: what is open breaks, what is new is refused, until it is healed; or frozen. */
 export async function startCutProxy(url: string) {
@@ -29,7 +30,7 @@ export async function startCutProxy(url: string) {
   }
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const through = new URL(url);
+  const through = new URL(overTcp(url));
   through.hostname = "127.0.0.1";
   through.port = String((server.address() as AddressInfo).port);
   const breakAll = () => {

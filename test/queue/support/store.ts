@@ -5,6 +5,7 @@ import type { QueueBackend } from "#adapters/queue/backend.ts";
 import type { AnyJob } from "#adapters/queue/define-job.ts";
 import { createJobQueue, type JobQueue, type JobQueueOptions } from "#adapters/queue/job-queue.ts";
 import { createTestDatabase } from "../../support/database.ts";
+import { overTcp } from "../../support/over-tcp.ts";
 import { findRedisServer, startTestRedis } from "../../support/redis.ts";
 import type { Kind } from "./backend.ts";
 import { type Relay, startRelay } from "./relay.ts";
@@ -37,7 +38,7 @@ export async function createStore(kind: Kind): Promise<Store> {
   const base = kind === "redis" ? await startRedisStore() : await createPostgresStore();
   const target = new URL(base.url);
   const relay = await startRelay(Number(target.port));
-  const relayed = new URL(base.url);
+  const relayed = new URL(overTcp(base.url));
   relayed.hostname = "127.0.0.1";
   relayed.port = String(relay.port);
   return {
