@@ -84,7 +84,12 @@ async function openService(emulator: Emulator, env: Record<string, string>) {
     EDGE_REQUESTS_PER_SECOND: "1000",
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
-    ...writeSchedule(dataDir, { "poll-events": "* * * * * *" }),
+    ...writeSchedule(dataDir, {
+      "poll-events": "* * * * * *",
+      "roll-up-trends": "*/2 * * * * *",
+      "detect-spikes": "*/2 * * * * *",
+      "detect-sources": "*/2 * * * * *",
+    }),
     LONGWATCH_METRICS_PUBLIC: "true",
     ...env,
   });

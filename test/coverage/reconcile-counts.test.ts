@@ -5,7 +5,7 @@ import { NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.
 import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 72, eventsPerSecond: 0.01, lateShare: 0 } as const;
+const SPARSE = { historyHours: 24, eventsPerSecond: 0.01, lateShare: 0 } as const;
 
 interface Grouped {
   readonly from: number;
@@ -37,7 +37,7 @@ async function watchGrouped(
 }
 
 test("one grouped call a cycle compares every hour that the platform still has, with one bucket for each", async () => {
-  const emulator = await openEmulator(SPARSE);
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 72 });
   const { asked, url } = await watchGrouped(emulator);
   const ingest = await openIngest(emulator, { url });
   await ingest.poll();
@@ -118,7 +118,7 @@ test("a zone with thousands of rules is compared over all pages of its groups", 
 });
 
 test("F49: counts that shift while their pages are read prove nothing and are read again", async () => {
-  const emulator = await openEmulator(SPARSE);
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 72 });
   let isShifted = true;
   const shift = (body: string) => {
     const answer = JSON.parse(body) as SearchBody;

@@ -16,7 +16,7 @@ import {
   ZONE,
 } from "./ingest-support.ts";
 
-const HISTORY = { historyHours: 30, eventsPerSecond: 0.025 } as const;
+const HISTORY = { historyHours: 18, eventsPerSecond: 0.025 } as const;
 
 test("F41: an hour that the platform cannot search does not keep the hours behind it from being copied", async () => {
   const emulator = await openEmulator(HISTORY);

@@ -13,7 +13,7 @@ import {
   ZONE,
 } from "./ingest-support.ts";
 
-const HISTORY = { historyHours: 30, eventsPerSecond: 0.025 } as const;
+const HISTORY = { historyHours: 18, eventsPerSecond: 0.025 } as const;
 
 async function count(
   { pool }: { pool: { query: (text: string) => Promise<{ rows: { n: number }[] }> } },
@@ -24,7 +24,7 @@ async function count(
 }
 
 test("polling an empty store brings every event of the 72 hours with every dimension resolved", async () => {
-  const emulator = await openEmulator(HISTORY);
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 30 });
   const ingest = await openIngest(emulator);
   await ingest.poll();
   const rows = await storedRows(ingest.database);

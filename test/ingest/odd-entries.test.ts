@@ -6,7 +6,7 @@ import { openEmulator, oracle } from "../emulator/support.ts";
 import { performOn } from "../operations/perform-on.ts";
 import { expectedRows, openIngest, storedRows, ZONE } from "./ingest-support.ts";
 
-const HISTORY = { historyHours: 30, eventsPerSecond: 0.025 } as const;
+const HISTORY = { historyHours: 18, eventsPerSecond: 0.025 } as const;
 
 test("a continuation token of 64 KiB is followed", async () => {
   const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 100 } });
