@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { gapFingerprint, lossFingerprint } from "#stages/alerting/self/coverage-alert.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
-import { sample } from "../support/sample.ts";
+import { sample, soakTest } from "../support/sample.ts";
 import { isConcerned } from "./concerned-jobs.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
 import { createForgetfulSearch } from "./forgetful-search.ts";
@@ -120,49 +120,52 @@ test("F48: an hour is not sealed while an event of it may still appear", async (
   expect(await world.inspect(false)).toEqual([]);
 });
 
-test("F56: 80 hours without the platform leave exactly the lost hours as gaps, one alert, and go on at the oldest hour still served", async () => {
-  const world = await openFaultyWorld({ historyHours: 6, eventsPerSecond: 0.005, lateShare: 0 });
-  const { emulator, toPlatform, database } = world;
-  const replica = world.openReplica();
-  await passTime(world, replica, 7, replica.jobNames);
-  const before = await readHours(world);
-  const firstLost = before.filter(({ state }) => state === "sealed").at(-1)?.at ?? 0;
-  expect(firstLost).toBeGreaterThan(0);
+soakTest(
+  "F56: 80 hours without the platform leave exactly the lost hours as gaps, one alert, and go on at the oldest hour still served",
+  async () => {
+    const world = await openFaultyWorld({ historyHours: 6, eventsPerSecond: 0.005, lateShare: 0 });
+    const { emulator, toPlatform, database } = world;
+    const replica = world.openReplica();
+    await passTime(world, replica, 7, replica.jobNames);
+    const before = await readHours(world);
+    const firstLost = before.filter(({ state }) => state === "sealed").at(-1)?.at ?? 0;
+    expect(firstLost).toBeGreaterThan(0);
 
-  await toPlatform.refuse();
-  const outageEndsAt = emulator.now() + 80 * HOUR_MS;
-  while (emulator.now() < outageEndsAt) {
-    emulator.advance(8 * HOUR_MS);
-    for (const job of replica.jobNames) await replica.run(job).catch(() => undefined);
-  }
-  await toPlatform.accept();
-  await passTime(world, replica, 6, replica.jobNames);
+    await toPlatform.refuse();
+    const outageEndsAt = emulator.now() + 80 * HOUR_MS;
+    while (emulator.now() < outageEndsAt) {
+      emulator.advance(8 * HOUR_MS);
+      for (const job of replica.jobNames) await replica.run(job).catch(() => undefined);
+    }
+    await toPlatform.accept();
+    await passTime(world, replica, 6, replica.jobNames);
 
-  const hours = await readHours(world);
-  const gaps = hours.filter(({ state, at }) => state === "gap" && at > firstLost);
-  const first = firstLost + HOUR_MS;
-  const lastLost = Math.floor((outageEndsAt - 72 * HOUR_MS) / HOUR_MS) * HOUR_MS;
-  expect(gaps[0]?.at).toBe(first);
-  expect(gaps.map(({ at }) => at)).toEqual(gaps.map((_, index) => first + index * HOUR_MS));
-  // The hour that was partly forgotten when the platform came back is lost as well; the next one was read whole.
-  expect(Math.abs((gaps.at(-1)?.at ?? 0) - lastLost)).toBeLessThanOrEqual(HOUR_MS);
-  expect(gaps.every(({ reason }) => reason !== null && reason !== "")).toBe(true);
-  expect(await world.inspect(false)).toEqual([]);
-  const after = hours.filter(({ at }) => at > (gaps.at(-1)?.at ?? 0) && at + 2 * HOUR_MS < emulator.now());
-  expect(after.map(({ at }) => at)).toEqual(
-    after.map((_, index) => (gaps.at(-1)?.at ?? 0) + (index + 1) * HOUR_MS),
-  );
-  expect(after.filter(({ state }) => state !== "sealed")).toEqual([]);
-  const { rows: told } = await database.pool.query<{ fingerprint: string; first: number }>(
-    `select fingerprint, count(*) filter (where reason = 'first')::int as first
+    const hours = await readHours(world);
+    const gaps = hours.filter(({ state, at }) => state === "gap" && at > firstLost);
+    const first = firstLost + HOUR_MS;
+    const lastLost = Math.floor((outageEndsAt - 72 * HOUR_MS) / HOUR_MS) * HOUR_MS;
+    expect(gaps[0]?.at).toBe(first);
+    expect(gaps.map(({ at }) => at)).toEqual(gaps.map((_, index) => first + index * HOUR_MS));
+    // The hour that was partly forgotten when the platform came back is lost as well; the next one was read whole.
+    expect(Math.abs((gaps.at(-1)?.at ?? 0) - lastLost)).toBeLessThanOrEqual(HOUR_MS);
+    expect(gaps.every(({ reason }) => reason !== null && reason !== "")).toBe(true);
+    expect(await world.inspect(false)).toEqual([]);
+    const after = hours.filter(({ at }) => at > (gaps.at(-1)?.at ?? 0) && at + 2 * HOUR_MS < emulator.now());
+    expect(after.map(({ at }) => at)).toEqual(
+      after.map((_, index) => (gaps.at(-1)?.at ?? 0) + (index + 1) * HOUR_MS),
+    );
+    expect(after.filter(({ state }) => state !== "sealed")).toEqual([]);
+    const { rows: told } = await database.pool.query<{ fingerprint: string; first: number }>(
+      `select fingerprint, count(*) filter (where reason = 'first')::int as first
      from alerts a join notifications n on n.alert_id = a.id where kind = 'self' group by fingerprint`,
-  );
-  const firstsOf = new Map(told.map(({ fingerprint, first }) => [fingerprint, first]));
-  // The warning that hours are about to be lost, and one alert that they are.
-  expect(firstsOf).toEqual(
-    new Map([
-      [lossFingerprint(ZONE), 1],
-      [gapFingerprint(ZONE), 1],
-    ]),
-  );
-});
+    );
+    const firstsOf = new Map(told.map(({ fingerprint, first }) => [fingerprint, first]));
+    // The warning that hours are about to be lost, and one alert that they are.
+    expect(firstsOf).toEqual(
+      new Map([
+        [lossFingerprint(ZONE), 1],
+        [gapFingerprint(ZONE), 1],
+      ]),
+    );
+  },
+);

@@ -22,6 +22,7 @@ import { verifyArchive } from "#operations/archive/verify-archive.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { environment } from "../../privacy/erasure-world.ts";
+import { sample } from "../../support/sample.ts";
 import { type ArchiveWorld, DAY, DAY_START, NOW, openArchiveWorld, readEventsFile } from "./archive-world.ts";
 import { toVersionOne } from "./version-one.ts";
 
@@ -194,7 +195,8 @@ test.each([
   expect(await problems()).toEqual([]);
 });
 
-test.each<AddFactsStep>(["locked", "written", "published", "entered"])(
+const STEPS: AddFactsStep[] = ["locked", "written", "published", "entered"];
+test.each(sample(STEPS, (step) => step === "locked"))(
   "a process that is killed once a day with facts is %s leaves the old file valid, and the next run rewrites the day",
   async (step) => {
     const zoneId = await archiveOne();
