@@ -61,12 +61,12 @@ test("S18: of two members with one name the last counts", async () => {
   expect((await ask(minuteAgo, '"x"')).status).toBe(400);
 });
 
-test("S22: every direct dependency has its reason in CONTRIBUTING.md, and every package its hash in the lock file", () => {
+test("S22: every direct dependency has its reason in README.md or CONTRIBUTING.md, and every package its hash in the lock file", () => {
   const { dependencies, devDependencies } = JSON.parse(read("package.json")) as Record<
     "dependencies" | "devDependencies",
     Record<string, string>
   >;
-  const reasons = read("CONTRIBUTING.md")
+  const reasons = `${read("README.md")}\n${read("CONTRIBUTING.md")}`
     .split("\n")
     .filter((line) => line.startsWith("| "))
     .map((line) => line.split("|")[1] ?? "")

@@ -133,7 +133,10 @@ export function followSeries(series: Followed, closed: FollowedMinute): PastEpis
   if (series.episode !== null && !isAgain) {
     const calm = Math.max(series.episode.lastActiveAt, series.quietFrom) + CALM_MINUTES;
     const from = minute >= calm ? calm : minute + 1 - SHORTEST;
-    const isWave = minute >= calm || risesAgain(series, series.episode, minute, sumsFrom(series.countFrom));
+    // A running minute is compared with other minutes before than when it is over, so it begins a wave only after quiet ones.
+    const isWave =
+      minute >= calm ||
+      (!isRunning && risesAgain(series, series.episode, minute, sumsFrom(series.countFrom)));
     if (isWave && isSpiking(sumsFrom(from), thresholds)) {
       past = { ...series.episode, closedAt: from };
       series.episode = null;
