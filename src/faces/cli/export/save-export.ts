@@ -23,9 +23,9 @@ import {
   withHeader,
 } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { withSearch } from "../archive/with-archive.ts";
 import { writeText } from "../edge/edge-io.ts";
 import { requireZones } from "../options/read-options.ts";
+import { withSearch } from "../search/with-search.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 export const COMPRESSORS = { ".gz": createGzip, ".zst": createZstdCompress } as const;

@@ -12,8 +12,8 @@ import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts
 import type { Searching } from "#operations/search/searching.ts";
 import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { withFiles } from "../archive/with-archive.ts";
 import { withEdge } from "../edge/open-edge.ts";
+import { withFiles } from "../search/with-search.ts";
 import { readServiceClock, withStore } from "../store/open-store.ts";
 
 interface Asker {

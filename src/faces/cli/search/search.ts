@@ -10,7 +10,6 @@ import { EXPORT_HEADER, toCsvLine } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/text-width.ts";
-import { withSearch } from "../archive/with-archive.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJoinedPages, writeJson, writeOut, writeText } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
@@ -29,6 +28,7 @@ import {
   toNativeRequest,
   toPlatformAnswer,
 } from "./find-pages.ts";
+import { withSearch } from "./with-search.ts";
 
 const HELP = `
 The command searches everything that is kept: the database and the files of the archive. Events come newest first, groups
