@@ -4,10 +4,10 @@ import { alias } from "drizzle-orm/pg-core";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/horizon.ts";
-import { RULE_SPIKE_KINDS, USUAL_DIMENSIONS, VERDICT_LOOKS, type VerdictLook } from "#model/kinds.ts";
+import { RULE_SPIKE_KINDS, USUAL_DIMENSIONS, VERDICT_TIMES, type VerdictTime } from "#model/kinds.ts";
 import { toUrlPartSql } from "#model/record-parts.ts";
 import type { FirstUse, UsualValue } from "#model/stored-sources.ts";
-import { LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
+import { type StoredVerdict, VERDICT_AFTER_MS } from "#model/verdict.ts";
 import { readFile } from "../archive/day-files.ts";
 import type { Queryable } from "../client.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
@@ -20,11 +20,11 @@ import type { SpikeRow } from "./spikes.ts";
 const s = alias(spikes, "s");
 const v = alias(verdicts, "v");
 
-/** Spikes older than this are not looked at. */
-const LOOKED_AT_MS = 2 * DAY_MS;
+/** Spikes older than this are not judged. */
+const JUDGED_FOR_MS = 2 * DAY_MS;
 
 /**
- * Stores what a spike is at one look. Returns false and changes nothing if that look is stored already, because another
+ * Stores the verdict on a spike at one time. Returns false and changes nothing if it is stored already, because another
  * replica was faster.
  */
 export async function storeVerdict(
@@ -45,7 +45,7 @@ export async function storeVerdict(
   return stored.length > 0;
 }
 
-/** Returns the verdicts of each of these spikes, the oldest look first. Spikes without any are left out. */
+/** Returns the verdicts of each of these spikes, the oldest first. Spikes without any are left out. */
 export async function readVerdicts(
   db: Queryable,
   spikeIds: readonly number[],
@@ -60,22 +60,22 @@ export async function readVerdicts(
   return new Map(Array.from(bySpike, ([id, ofSpike]) => [id, ofSpike.map(({ verdict }) => verdict)]));
 }
 
-export type DueLook = Readonly<{ spike: SpikeRow; look: VerdictLook }>;
+export type DueVerdict = Readonly<{ spike: SpikeRow; look: VerdictTime }>;
 
 /**
- * Returns the looks that are due: of each spike the latest one whose time has come, unless it or a later one is stored. Looks
+ * Returns the verdicts that are due: the latest of each spike whose time has come, unless it or a later one is stored. Verdicts
  * before it are left out, because the events that they would have seen are in it. Incidents come first and members of
  * incidents last; of both the open ones first, the newest first. Spikes that were found late come after all others: they notify
  * nobody, but an exclusion may follow from them.
  */
-export async function findDueLooks(db: Queryable, nowMs: number, limit: number): Promise<DueLook[]> {
-  // The latest look first. A spike may open later than now, by the clock of another process.
-  const cases = VERDICT_LOOKS.slice(1)
+export async function findDueVerdicts(db: Queryable, nowMs: number, limit: number): Promise<DueVerdict[]> {
+  // The latest time first. A spike may open later than now, by the clock of another process.
+  const cases = VERDICT_TIMES.slice(1)
     .toReversed()
-    .map((look) => sql`when ${s.openedAt} <= ${new Date(nowMs - LOOK_AFTER_MS[look])} then ${look}`);
-  const look = sql<VerdictLook>`case ${sql.join(cases, sql` `)} else ${VERDICT_LOOKS[0]} end`;
-  const placeOf = (one: SQLWrapper) => sql`array_position(${sql.param([...VERDICT_LOOKS])}::text[], ${one})`;
-  const since = new Date(nowMs - LOOKED_AT_MS);
+    .map((look) => sql`when ${s.openedAt} <= ${new Date(nowMs - VERDICT_AFTER_MS[look])} then ${look}`);
+  const look = sql<VerdictTime>`case ${sql.join(cases, sql` `)} else ${VERDICT_TIMES[0]} end`;
+  const placeOf = (one: SQLWrapper) => sql`array_position(${sql.param([...VERDICT_TIMES])}::text[], ${one})`;
+  const since = new Date(nowMs - JUDGED_FOR_MS);
   return db
     .select({ spike: s, look })
     .from(s)

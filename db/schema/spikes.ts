@@ -22,7 +22,7 @@ import {
   MARKS,
   SPIKE_KINDS,
   SPIKE_SEVERITIES,
-  VERDICT_LOOKS,
+  VERDICT_TIMES,
   VERDICTS,
   WINDOWS,
 } from "#model/kinds.ts";
@@ -145,7 +145,7 @@ export const spikes = pgTable(
 );
 
 /**
- * The verdict on a spike, one row per look. Written by judge-verdicts; read by raise-alerts and the alert's page.
+ * The verdicts on a spike, one row for each time. Written by judge-verdicts; read by raise-alerts and the alert's page.
  * Holds a sample request: retention, erasure and pseudonyms apply.
  */
 export const verdicts = pgTable(
@@ -156,14 +156,14 @@ export const verdicts = pgTable(
       .references(() => spikes.id, { onDelete: "cascade" }),
     judgedAt: timestamp({ withTimezone: true }).notNull(),
     zoneId: integer().notNull(),
-    look: text({ enum: VERDICT_LOOKS }).notNull(),
+    look: text({ enum: VERDICT_TIMES }).notNull(),
     said: text({ enum: VERDICTS }).notNull(),
     verdict: jsonb().$type<StoredVerdict>().notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.spikeId, t.look] }),
     index("verdicts_judged").on(t.zoneId, t.judgedAt),
-    check("verdicts_look", isOneOf(t.look, VERDICT_LOOKS)),
+    check("verdicts_look", isOneOf(t.look, VERDICT_TIMES)),
     check("verdicts_said", isOneOf(t.said, VERDICTS)),
   ],
 );

@@ -17,7 +17,7 @@ import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isChangeKind, startOfHistory } from "#model/rules.ts";
-import { dueLook } from "#model/verdict.ts";
+import { dueVerdictTime } from "#model/verdict.ts";
 import { isEnding } from "#model/words.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
@@ -135,7 +135,7 @@ async function raiseSpikes(
     judged.filter((spike) => {
       const known = verdicts.get(spike.id)?.at(-1)?.look;
       if (isNew(spike)) return known === undefined;
-      return known !== undefined && dueLook(spike.openedAtMs, nowMs, known) !== null;
+      return known !== undefined && dueVerdictTime(spike.openedAtMs, nowMs, known) !== null;
     }),
     nowMs,
   );

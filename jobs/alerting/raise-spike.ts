@@ -79,9 +79,9 @@ function assessStored(
   const spike = toAlertSpike(stored, routing.zones);
   const goesOn = spike.kind !== "sources" && members.some((member) => member.closedAtMs === null);
   const ended = spike.memberOf == null ? spike.closedAtMs : (spike.closedAtMs ?? closedAtMs);
-  const looks = verdicts?.get(stored.id) ?? [];
+  const own = verdicts?.get(stored.id) ?? [];
   const graded = { ...spike, closedAtMs: goesOn ? null : ended };
-  return assess(gradeByVerdict(graded, looks, { effects: routing.verdict, members }));
+  return assess(gradeByVerdict(graded, own, { effects: routing.verdict, members }));
 }
 
 /** Returns whether an alert is raised that no channel is notified of. */
@@ -152,7 +152,7 @@ async function advance(
   const { alert, reason } = decision;
   const { kind, zoneId, ruleId } = spike;
   const identity = { fingerprint: alertOf(spike), kind, zoneId, ruleId };
-  const was = before === null ? undefined : findWas(before, spike.id, assessment.looks);
+  const was = before === null ? undefined : findWas(before, spike.id, assessment.ownVerdicts);
   const compose = (alertId: number) =>
     toMessage(tx, alertId, { assessment, members, decision, was }, context);
   const change = { row, before, alert, reason, recipients: decision, identity, toMessage: compose };
@@ -170,10 +170,10 @@ async function toMessage(
   }: ToRaise & { readonly decision: Decision; readonly was?: string | undefined },
   { routing, nowMs, actions }: Context,
 ): Promise<AlertMessage> {
-  const { spike, looks } = assessment;
+  const { spike, ownVerdicts } = assessment;
   const advice = await readAdvice(tx, assessment);
   const fingerprint = alertOf(spike);
-  const verdict = looks.at(-1);
+  const verdict = ownVerdicts.at(-1);
   const marked = verdict === undefined ? "" : await describeMarks(tx, spike, nowMs);
   const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
   const facts = {
@@ -204,9 +204,9 @@ function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
 /** Returns whether the details of an open alert lack a new spike, new counts, a verdict or a new state of the advice. */
 export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, members }: ToRaise): boolean {
   if (alert.state === "resolved") return false;
-  const { spike, advice, looks } = assessment;
+  const { spike, advice, ownVerdicts } = assessment;
   const { message } = parseDetails(row.details);
-  const look = looks.at(-1)?.look;
+  const look = ownVerdicts.at(-1)?.look;
   return (
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
@@ -234,7 +234,7 @@ async function refreshDetails(
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
   const refresh = (stored: AlertMessage): AlertMessage => {
-    const verdict = assessment.looks.at(-1) ?? stored.verdict;
+    const verdict = assessment.ownVerdicts.at(-1) ?? stored.verdict;
     if (!isCounted(assessment, alert)) {
       const disagreement = describeDisagreement(advice, verdict);
       return { ...stored, advice, verdict, disagreement };

@@ -19,7 +19,7 @@ import { planClaim, spend } from "#stages/delivery/plan-delivery.ts";
 const BATCH = 4;
 const LEASE_MS = 60_000;
 /** Maximum number of rows read for one digest. The remaining rows go into the next digest. */
-const DIGEST_LOOK = 3_000;
+const DIGEST_CANDIDATES = 3_000;
 
 /** One message to send: a notification, or a digest of several. */
 export interface Delivery {
@@ -117,7 +117,7 @@ async function claimBegun(tx: Queryable, channel: string): Promise<Claimed | nul
 
 async function claimTogether(tx: Queryable, channel: string, room: DigestRoom): Promise<Claimed> {
   // The number of names that would fit if every name were a single letter.
-  const limit = Math.min(Math.ceil(room.maxChars / (room.charsBeside + 1)), DIGEST_LOOK);
+  const limit = Math.min(Math.ceil(room.maxChars / (room.charsBeside + 1)), DIGEST_CANDIDATES);
   const { candidates, dropped } = await lockDigestCandidates(tx, { channel, limit });
   const readable = candidates.flatMap(({ id, dedupeKey, content }) => {
     const { data } = alertMessage.safeParse(content);

@@ -9,7 +9,7 @@ import {
   readUsualSenders,
   readZoneUsual,
 } from "#db/detection/verdict-evidence.ts";
-import { type DueLook, findDueLooks, storeVerdict } from "#db/detection/verdicts.ts";
+import { type DueVerdict, findDueVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { toError } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
@@ -31,7 +31,7 @@ import { readBlockRecords } from "../archive/copy-records.ts";
 import type { JobContext } from "../context.ts";
 
 /** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
-const MOST_LOOKS = 40;
+const MOST_VERDICTS = 40;
 const RUN_MS = 20_000;
 const MOST_ADDRESSES = 200;
 /** A first start copies so many whole days. A zone with no more of them may have learnt from a part of their events. */
@@ -57,8 +57,8 @@ interface Parts extends JudgeVerdictsDeps {
 }
 
 /**
- * Judges what open alerts are: when they open, and 1, 5 and 30 minutes, 6 and 24 hours later. The due looks are found in rows, so a
- * later run makes up for a killed one. Of two replicas that judge the same look, one stores it. An alert that cannot be judged
+ * Judges what open alerts are: when they open, and 1, 5 and 30 minutes, 6 and 24 hours later. The due verdicts are found in rows, so a
+ * later run makes up for a killed one. If two replicas judge the same spike at once, one stores the verdict. An alert that cannot be judged
  * does not stop the others; the job then fails at its end.
  */
 export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
@@ -78,8 +78,8 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
     attempts: 2,
     timeoutMs: 60_000,
     run: oneAtATime(async (_payload, signal) => {
-      const due = await findDueLooks(database.db, clock(), MOST_LOOKS);
-      if (due.length === 0) return "no alert needs a look";
+      const due = await findDueVerdicts(database.db, clock(), MOST_VERDICTS);
+      if (due.length === 0) return "no verdict is due";
       const startedMs = performance.now();
       let [stored, failure]: [number, Error | null] = [0, null];
       for (const one of due) {
@@ -103,7 +103,7 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
 }
 
 /** Stores a verdict with the exclusion for a misfire that lasts, unless another replica has. */
-async function judge(parts: Parts, { spike, look }: DueLook): Promise<boolean> {
+async function judge(parts: Parts, { spike, look }: DueVerdict): Promise<boolean> {
   const evidence = await readEvidence(parts, { spike, look });
   const verdict = judgeVerdict(evidence);
   const { exclusion } = verdict;
@@ -117,7 +117,7 @@ async function judge(parts: Parts, { spike, look }: DueLook): Promise<boolean> {
   });
 }
 
-async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<VerdictEvidence> {
+async function readEvidence(parts: Parts, { spike, look }: DueVerdict): Promise<VerdictEvidence> {
   const { db } = parts.database;
   const { zoneId, ruleId, sources, closedAt } = spike;
   const [openedAt, judgedAt] = [spike.openedAt.getTime(), parts.clock()];

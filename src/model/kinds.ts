@@ -71,8 +71,8 @@ export type VerdictWord = (typeof VERDICTS)[number];
 export const LOWERING_VERDICTS = ["scanner", "broken-client"] as const satisfies readonly VerdictClass[];
 
 /** The times at which the verdict of an alert is judged: when it opens, and 1, 5 and 30 minutes, 6 and 24 hours later. */
-export const VERDICT_LOOKS = ["first", "minute", "five-minutes", "half-hour", "six-hours", "day"] as const;
-export type VerdictLook = (typeof VERDICT_LOOKS)[number];
+export const VERDICT_TIMES = ["first", "minute", "five-minutes", "half-hour", "six-hours", "day"] as const;
+export type VerdictTime = (typeof VERDICT_TIMES)[number];
 
 /** The numbers that a verdict is computed from. */
 export const VERDICT_FEATURES = [

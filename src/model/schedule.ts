@@ -94,11 +94,11 @@ export const TICKS = {
     longestMs: HOUR_MS,
     because: "hours that were copied late are not judged until then",
   },
-  // New spikes enqueue it at once. The tick finds the later looks.
+  // New spikes enqueue it at once. The tick finds the later verdicts.
   "judge-verdicts": {
     expression: "15 * * * * *",
     longestMs: HOUR_MS,
-    because: "a verdict is looked at again after half an hour, six hours and a day",
+    because: "a spike is judged again after half an hour, six hours and a day",
   },
   "learn-usual": {
     expression: "0 20 1 * * *",

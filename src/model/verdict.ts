@@ -4,10 +4,10 @@ import { exclusionProposal } from "./advice.ts";
 import {
   VERDICT_CLASSES,
   VERDICT_FEATURES,
-  VERDICT_LOOKS,
+  VERDICT_TIMES,
   VERDICTS,
   type VerdictFeature,
-  type VerdictLook,
+  type VerdictTime,
   type VerdictWord,
 } from "./kinds.ts";
 
@@ -16,8 +16,8 @@ const count = z.number().int().nonnegative();
 /** Epoch milliseconds. */
 const time = z.number().int();
 
-/** How long after the opening of a spike each look is due. */
-export const LOOK_AFTER_MS: Readonly<Record<VerdictLook, number>> = {
+/** How long after the opening of a spike each verdict is due. */
+export const VERDICT_AFTER_MS: Readonly<Record<VerdictTime, number>> = {
   first: 0,
   minute: MINUTE_MS,
   "five-minutes": 5 * MINUTE_MS,
@@ -27,16 +27,16 @@ export const LOOK_AFTER_MS: Readonly<Record<VerdictLook, number>> = {
 };
 
 /**
- * Returns the look that is due: the latest one whose time has come, unless that or a later one is `known`. It sees what those before
+ * Returns the verdict that is due: the latest one whose time has come, unless that or a later one is `known`. It sees what those before
  * it would have seen.
  */
-export function dueLook(openedAtMs: number, nowMs: number, known?: VerdictLook): VerdictLook | null {
-  const due = VERDICT_LOOKS.findLastIndex((look) => openedAtMs + LOOK_AFTER_MS[look] <= nowMs);
-  const isKnown = known !== undefined && VERDICT_LOOKS.indexOf(known) >= due;
-  return isKnown ? null : (VERDICT_LOOKS[due] ?? null);
+export function dueVerdictTime(openedAtMs: number, nowMs: number, known?: VerdictTime): VerdictTime | null {
+  const due = VERDICT_TIMES.findLastIndex((look) => openedAtMs + VERDICT_AFTER_MS[look] <= nowMs);
+  const isKnown = known !== undefined && VERDICT_TIMES.indexOf(known) >= due;
+  return isKnown ? null : (VERDICT_TIMES[due] ?? null);
 }
 
-/** A look judges at most so many of the newest events, and reads the records of so many of them. */
+/** A verdict judges at most so many of the newest events, and reads the records of so many of them. */
 export const MOST_EVENTS = 5_000;
 export const MOST_RECORDS = 200;
 
@@ -70,11 +70,11 @@ export const sampleRequest = z.object({
 export type SampleRequest = z.output<typeof sampleRequest>;
 
 /**
- * Verdict on an alert, judged at one look. Texts are sentences for people; they quote no request. The sample, the exclusion
+ * Verdict on an alert at one time (`look`). Texts are sentences for people; they quote no request. The sample, the exclusion
  * and the crawler's name come from requests: hostile text.
  */
 export const storedVerdict = z.object({
-  look: z.enum(VERDICT_LOOKS),
+  look: z.enum(VERDICT_TIMES),
   judgedAt: time,
   said: z.enum(VERDICTS),
   /** The class with the best odds, also if the verdict is unclear. */

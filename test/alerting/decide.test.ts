@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
-import { type NotifyReason, VERDICT_LOOKS } from "#model/kinds.ts";
+import { type NotifyReason, VERDICT_TIMES } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { resolveByHand } from "#stages/alerting/act-on-alert.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
@@ -99,7 +99,7 @@ const UNCLEAR = verdictOf({ said: "unclear", odds: 0.4 });
 const MISFIRE = verdictOf({ said: "misfire", likeliest: "misfire" });
 const LASTING: StoredVerdict = { ...MISFIRE, isLasting: true };
 const at = (look: StoredVerdict["look"], verdict: StoredVerdict) => ({ ...verdict, look });
-const said = (...verdicts: StoredVerdict[]) => ({ looks: verdicts });
+const said = (...verdicts: StoredVerdict[]) => ({ ownVerdicts: verdicts });
 /** Alerts whose channels were sent an unclear verdict with the first message. */
 const SAID = after([1, said(UNCLEAR)]);
 const REMINDED = after([1, said(UNCLEAR)], [242, said(UNCLEAR)]);
@@ -291,10 +291,10 @@ const TABLE: readonly Row[] = [
   [18, "a recommendation came", 2, FIRST, { hasAdvice: true }, ["advice", ALL, "", ""]],
   [18, "a recommendation was sent before", 3, after([1, { hasAdvice: true }]), { hasAdvice: true }, null],
   [2, "the first verdict is awaited", 1, null, { isAwaited: true }, null],
-  [10, "a rise, and a look that is due is awaited", 6, FIRST, { isAwaited: true, ...ERROR }, null],
+  [10, "a rise, and a verdict that is due is awaited", 6, FIRST, { isAwaited: true, ...ERROR }, null],
   [
     9,
-    "the spike closed, and a look that is due is awaited",
+    "the spike closed, and a verdict that is due is awaited",
     200,
     FIRST,
     { isAwaited: true, ...closedAt(20) },
@@ -374,7 +374,7 @@ const TABLE: readonly Row[] = [
     said(UNCLEAR, at("half-hour", SCANNER)),
     ["turned", "chat", "board pager", ""],
   ],
-  [19, "the verdict is the same at a later look", 31, SAID, said(UNCLEAR, at("half-hour", UNCLEAR)), null],
+  [19, "a later verdict is the same", 31, SAID, said(UNCLEAR, at("half-hour", UNCLEAR)), null],
   [
     13,
     "the verdict became an attack under a silence",
@@ -584,14 +584,14 @@ test("a settled alert is resolved, and its reopening is counted", () => {
 
 test("a channel gets one message for each class that a verdict turns to, however often the verdict changes", () => {
   const words = ["unclear", "attack", "scanner", "misfire", "misfire", "unclear"] as const;
-  const looks = VERDICT_LOOKS.map((look, index) =>
+  const verdicts = VERDICT_TIMES.map((look, index) =>
     at(look, verdictOf({ said: words[index] ?? "attack", odds: 0.9 + index / 100 })),
   );
   let alert = FIRST;
   const sent: string[] = [];
   for (const [index, minutes] of [2, 3, 6, 31, 361, 1_441].entries())
     for (const further of [0, 1, 2]) {
-      const decision = decideAt(minutes + further, alert, said(...looks.slice(0, index + 1)));
+      const decision = decideAt(minutes + further, alert, said(...verdicts.slice(0, index + 1)));
       if (decision?.reason === "turned")
         sent.push(`${minutes} ${[...decision.notified, ...decision.updated].sort().join(" ")}`);
       alert = decision?.alert ?? alert;

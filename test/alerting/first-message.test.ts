@@ -116,10 +116,10 @@ test("a second wave is told again although the alert was acknowledged, with a ve
   const waves = said.filter(({ reason }) => reason === "again");
   expect(waves.map(({ at }) => at)).toEqual([START + 40]);
   const [first, second] = await database.db.select().from(spikes).orderBy(spikes.id);
-  const looks = (await database.db.select().from(verdicts)).filter(({ spikeId }) => spikeId === second?.id);
+  const stored = (await database.db.select().from(verdicts)).filter(({ spikeId }) => spikeId === second?.id);
   expect(first?.closedAt).not.toBeNull();
   // The first wave had 50 addresses in its ten minutes, and the second one had ten in its first.
-  expect(looks.find(({ look }) => look === "first")?.verdict.counts).toMatchObject({
+  expect(stored.find(({ look }) => look === "first")?.verdict.counts).toMatchObject({
     events: 10,
     addresses: 10,
   });

@@ -35,10 +35,14 @@ function judged({ counts, values = {}, ...over }: Given = {}): StoredVerdict {
 }
 
 /** The severities that alerts of each severity get. */
-function gradesOf(kind: SpikeKind, looks: readonly StoredVerdict[], over: Partial<AlertSpike> = {}): string {
+function gradesOf(
+  kind: SpikeKind,
+  verdicts: readonly StoredVerdict[],
+  over: Partial<AlertSpike> = {},
+): string {
   return SEVERITIES.map((severity) => {
     const spike = alertSpike({ ...over, kind, severity });
-    return gradeByVerdict(spike, looks).severity;
+    return gradeByVerdict(spike, verdicts).severity;
   }).join(" ");
 }
 
@@ -247,10 +251,10 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       AT_MOST_ERROR,
     ],
   ])("%s", (_what, given, over, rule, newRule, incident) => {
-    const looks = given === null ? [] : [judged(given)];
-    expect(gradesOf("spike", looks, over)).toBe(rule);
-    expect(gradesOf("new-rule", looks, over)).toBe(newRule);
-    expect(gradesOf("sources", looks, over)).toBe(incident);
+    const verdicts = given === null ? [] : [judged(given)];
+    expect(gradesOf("spike", verdicts, over)).toBe(rule);
+    expect(gradesOf("new-rule", verdicts, over)).toBe(newRule);
+    expect(gradesOf("sources", verdicts, over)).toBe(incident);
   });
 });
 
@@ -258,7 +262,7 @@ test.each(CHANGE_KINDS)("no verdict grades a change of a rule (%s)", (kind) => {
   for (const said of VERDICTS) expect(gradesOf(kind, [judged({ said })], BEYOND_DOUBT)).toBe(AS_IT_IS);
 });
 
-test("the latest verdict counts: a later look raises what an earlier one has lowered, and lowers what one has raised", () => {
+test("the latest verdict counts: a later verdict raises what an earlier one has lowered, and lowers what one has raised", () => {
   const [misfire, attack] = [judged({ said: "misfire" }), judged({ look: "half-hour", ...MANY })];
   const spike = alertSpike({ severity: "error", ...BEYOND_DOUBT });
   expect(gradeByVerdict(spike, [misfire]).severity).toBe("warning");
@@ -268,7 +272,8 @@ test("the latest verdict counts: a later look raises what an earlier one has low
 
 test("the gravest member counts, and the verdict grades it as it grades the lead", () => {
   const [lead, members] = [alertSpike(), [alertSpike({ id: 2, severity: "critical" })]];
-  const gradeOf = (looks: readonly StoredVerdict[]) => gradeByVerdict(lead, looks, { members }).severity;
+  const gradeOf = (verdicts: readonly StoredVerdict[]) =>
+    gradeByVerdict(lead, verdicts, { members }).severity;
   expect(gradeOf([])).toBe("critical");
   expect(gradeOf([judged({ said: "misfire" })])).toBe("warning");
   expect(gradeByVerdict(alertSpike({ severity: "error" }), [], { members: [alertSpike()] }).severity).toBe(
@@ -293,9 +298,9 @@ test("no rule alone pages unless its verdict says attack", () => {
       fc.array(verdict, { minLength: 1, maxLength: 4 }),
       fc.constantFrom(...SEVERITIES),
       fc.double({ min: 3.5, max: 20, noNaN: true }),
-      (looks, severity, score) => {
-        const after = gradeByVerdict(alertSpike({ severity, score }), looks).severity;
-        expect(isGraver(after, "warning") && looks.at(-1)?.said !== "attack").toBe(false);
+      (verdicts, severity, score) => {
+        const after = gradeByVerdict(alertSpike({ severity, score }), verdicts).severity;
+        expect(isGraver(after, "warning") && verdicts.at(-1)?.said !== "attack").toBe(false);
       },
     ),
   );

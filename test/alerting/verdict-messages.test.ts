@@ -5,7 +5,7 @@ import { storeVerdict } from "#db/detection/verdicts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { VERDICTS } from "#model/kinds.ts";
-import { LOOK_AFTER_MS } from "#model/verdict.ts";
+import { VERDICT_AFTER_MS } from "#model/verdict.ts";
 import { maskMessage } from "#operations/alerts/mask-message.ts";
 import { exclusionOf } from "#stages/alerting/message/commands.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
@@ -14,9 +14,9 @@ import { at, openAlertWorld } from "./alert-world.ts";
 
 const { database, world } = await openAlertWorld();
 
-/** Stores a verdict, judged when its look is due: of several the latest one counts. */
+/** Stores a verdict, judged when it is due: of several the latest one counts. */
 function store(id: number, { look = "first", ...over }: Parameters<typeof verdictOf>[0] = {}) {
-  const judgedAt = at(0).getTime() + LOOK_AFTER_MS[look];
+  const judgedAt = at(0).getTime() + VERDICT_AFTER_MS[look];
   return storeVerdict(database.db, { id, zoneId: 101 }, verdictOf({ look, judgedAt, ...over }));
 }
 
@@ -89,7 +89,7 @@ test("one address is only listed until its verdict says that the WAF stops forty
   expect((await world.messages())[0]?.message).toMatchObject({ reason: "first", severity: "warning" });
 });
 
-test("a later look that changes nothing for a person is in the alert's message and notifies nobody", async () => {
+test("a later verdict that changes nothing for a person is in the alert's message and notifies nobody", async () => {
   const id = await world.openSpike();
   const { runAt } = createProcess();
   await store(id, { odds: 0.7 });
@@ -101,7 +101,7 @@ test("a later look that changes nothing for a person is in the alert's message a
   expect(alert?.details).toMatchObject({ message: { verdict: { look: "half-hour", odds: 0.8 } } });
 });
 
-test("a rise waits less than three seconds for the look that is due, so that its message says what is so by now", async () => {
+test("a rise waits less than three seconds for the verdict that is due, so that its message says what is so by now", async () => {
   const id = await world.openSpike(0, { severity: "warning" });
   const { counted, runAt } = createProcess();
   await store(id, { odds: 0.7 });

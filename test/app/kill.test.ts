@@ -13,7 +13,7 @@ import { saveState } from "#emulator/state.ts";
 import { readShown } from "../faults/invariants.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
-const LOOK = { timeout: 240_000, interval: 200 };
+const WAIT = { timeout: 240_000, interval: 200 };
 const ZONES = [101, 102];
 
 /** Gives the emulator a history of about 15,000 events, a sixteenth of its own: enough to be killed in the middle of it. */
@@ -109,13 +109,13 @@ test(
     await vi.waitFor(async () => {
       expect(readRuntimeFile(dataDir)).not.toBeNull();
       expect(await countStored(dataDir)).toBeGreaterThan(2_000);
-    }, LOOK);
+    }, WAIT);
     killGroup(first.service);
     await first.exited;
     expect(first.printed()).not.toContain("History complete");
 
     const second = start(dataDir);
-    await vi.waitFor(() => expect(second.printed()).toContain("History complete"), LOOK);
+    await vi.waitFor(() => expect(second.printed()).toContain("History complete"), WAIT);
     // Events that come later than the search looks back are found by a pass over the list, minutes from now.
     const shown = await shownIds(dataDir, Date.now() - 15 * 60_000);
     expect(shown.length).toBeGreaterThan(12_500);
@@ -124,7 +124,7 @@ test(
       stored = await storedIds(dataDir);
       const known = new Set(stored);
       expect(shown.filter((id) => !known.has(id))).toEqual([]);
-    }, LOOK);
+    }, WAIT);
     const shownSince = new Set(await shownIds(dataDir));
     expect(stored.filter((id) => !shownSince.has(id))).toEqual([]);
     expect(new Set(stored).size).toBe(stored.length);
@@ -139,7 +139,7 @@ test(
     const client = new pg.Client({ connectionString: url });
     await expect(client.connect()).rejects.toMatchObject({ code: "ECONNREFUSED" });
   },
-  4 * LOOK.timeout,
+  4 * WAIT.timeout,
 );
 
 async function expectTrueBuckets(dataDir: string): Promise<void> {
@@ -156,7 +156,7 @@ async function expectTrueBuckets(dataDir: string): Promise<void> {
     await vi.waitFor(async () => {
       const differing = await compareBuckets(database.db, range);
       expect(differing.filter(({ isPending }) => !isPending)).toEqual([]);
-    }, LOOK);
+    }, WAIT);
   } finally {
     await database.close();
   }

@@ -11,7 +11,7 @@ import { startWebhookReceiver } from "../faults/webhook-receiver.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 
-const LOOK = { timeout: 120_000, interval: 200 };
+const WAIT = { timeout: 120_000, interval: 200 };
 
 /** In memory where that is possible: making a cluster waits for the disk most of its time. */
 function makeFolder(): string {
@@ -40,7 +40,7 @@ async function startService(dataDir: string, env: Record<string, string>) {
     service.child.kill("SIGKILL");
     await service.exited;
   });
-  await expect.poll(() => service.printed(), LOOK).toContain("service started");
+  await expect.poll(() => service.printed(), WAIT).toContain("service started");
   return { ...service, emulator };
 }
 
@@ -66,14 +66,14 @@ const lastPoll = async (dataDir: string) =>
 test("after kill -9 of its Postgres the service polls on by itself, logs the outage and shows it in `status`", async () => {
   const dataDir = makeFolder();
   const service = await startService(dataDir, {});
-  await expect.poll(() => lastPoll(dataDir), LOOK).toBeGreaterThan(0);
+  await expect.poll(() => lastPoll(dataDir), WAIT).toBeGreaterThan(0);
 
   const [pid] = readFileSync(path.join(findCluster(dataDir), "postmaster.pid"), "utf8").split("\n");
   process.kill(Number(pid), "SIGKILL");
   const killedAt = Date.now() / 1_000;
 
-  await expect.poll(() => service.printed(), LOOK).toContain("embedded Postgres restarted");
-  await expect.poll(() => lastPoll(dataDir).catch(() => 0), LOOK).toBeGreaterThan(killedAt);
+  await expect.poll(() => service.printed(), WAIT).toContain("embedded Postgres restarted");
+  await expect.poll(() => lastPoll(dataDir).catch(() => 0), WAIT).toBeGreaterThan(killedAt);
   expect(service.printed()).toMatch(/"reason":"signal 9".*"msg":"embedded Postgres ended"/);
   const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
   // The oldest hours of so young a copy are near their loss, which needs no attention.
@@ -111,10 +111,10 @@ test("a full disk that ends its Postgres is alerted without the database, named 
       disk.fill();
       await query(dataDir, write).catch(() => undefined);
       return service.printed();
-    }, LOOK)
+    }, WAIT)
     .toContain("embedded Postgres not restarted");
 
-  await expect.poll(() => receiver.received.filter(isAboutDatabase), LOOK).toHaveLength(1);
+  await expect.poll(() => receiver.received.filter(isAboutDatabase), WAIT).toHaveLength(1);
   expect(receiver.received.find(isAboutDatabase)).toMatchObject({
     reason: "first",
     kind: "self",
@@ -132,5 +132,5 @@ test("a full disk that ends its Postgres is alerted without the database, named 
 
   disk.enlarge(1_500);
   const enlargedAt = Date.now() / 1_000;
-  await expect.poll(() => lastPoll(dataDir).catch(() => 0), LOOK).toBeGreaterThan(enlargedAt);
+  await expect.poll(() => lastPoll(dataDir).catch(() => 0), WAIT).toBeGreaterThan(enlargedAt);
 });

@@ -9,7 +9,7 @@ import { createSecret } from "#lib/secret.ts";
 import { askRedis } from "../queue/support/store.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 
-const LOOK = { timeout: 40_000 };
+const WAIT = { timeout: 40_000 };
 
 interface Line {
   readonly msg: string;
@@ -77,7 +77,7 @@ test.skipIf(server === null)(
       },
     });
     const { queues, written, lines } = openBusyQueues(redis.url, [tick, blocked]);
-    await expect.poll(() => runs, LOOK).toBeGreaterThan(0);
+    await expect.poll(() => runs, WAIT).toBeGreaterThan(0);
     const states: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
       ["unreachable", () => redis.kill(), () => redis.restart()],
       [
@@ -94,7 +94,7 @@ test.skipIf(server === null)(
         "emptied",
         async () => {
           await queues.enqueuer.enqueue("blocked");
-          await expect.poll(() => isBlocked, LOOK).toBe(true);
+          await expect.poll(() => isBlocked, WAIT).toBe(true);
           await askRedis(redis.url, "FLUSHALL");
           gate.resolve();
         },
@@ -104,11 +104,11 @@ test.skipIf(server === null)(
     for (const [index, [state, begin, end]] of states.entries()) {
       const recovered = () => lines().filter(({ msg }) => msg === "queue store recovered").length;
       await begin();
-      await expect.poll(() => lines().map((line) => line.state), LOOK).toContain(state);
+      await expect.poll(() => lines().map((line) => line.state), WAIT).toContain(state);
       await end();
       const before = runs;
-      await expect.poll(recovered, LOOK).toBe(index + 1);
-      await expect.poll(() => runs, LOOK).toBeGreaterThan(before);
+      await expect.poll(recovered, WAIT).toBe(index + 1);
+      await expect.poll(() => runs, WAIT).toBeGreaterThan(before);
     }
 
     const told = lines().map(({ msg, state }) => (state === undefined ? msg : `${msg}: ${state}`));

@@ -15,7 +15,7 @@ import { writeSchedule } from "../support/write-schedule.ts";
 
 const REFUSED = 101;
 const OTHER = 102;
-const LOOK = { timeout: 120_000, interval: 250 };
+const WAIT = { timeout: 120_000, interval: 250 };
 
 async function startReplica(databaseUrl: string, platform: LyingPlatform, key: string): Promise<RunningApp> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-refused-"));
@@ -65,15 +65,15 @@ test("a zone that the platform refuses for a day costs the other zone of two rep
       [OTHER],
     );
     expect(rows.length).toBeGreaterThan(0);
-  }, LOOK);
+  }, WAIT);
   const expected = (await readShown(emulator.url, OTHER)).length;
   await vi.waitFor(async () => {
     const { rows } = await pool.query("select from waf_events where zone_id = $1", [OTHER]);
     expect(rows.length).toBeGreaterThanOrEqual(expected);
-  }, LOOK);
+  }, WAIT);
   const refusedSoFar = sum(REFUSED);
   const searches = liar.requests().get(OTHER)?.search ?? 0;
-  await vi.waitFor(() => expect(liar.requests().get(OTHER)?.search).toBeGreaterThan(searches + 10), LOOK);
+  await vi.waitFor(() => expect(liar.requests().get(OTHER)?.search).toBeGreaterThan(searches + 10), WAIT);
 
   const pauses = await readPauses(db);
   expect(pauses.filter(({ zoneId, until }) => zoneId === null && until > Date.now())).toEqual([]);

@@ -8,7 +8,7 @@ import { email } from "#stages/delivery/channels/email/email.ts";
 import { type Receiver, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 import { startMailServer } from "../delivery/support/mail-server.ts";
 
-const LOOK = { timeout: 10_000, interval: 10 };
+const WAIT = { timeout: 10_000, interval: 10 };
 const SINCE = Date.UTC(2026, 10, 20, 12);
 const trouble = { sinceMs: SINCE, headline: "The embedded Postgres is down" };
 let receiver: Receiver;
@@ -39,12 +39,12 @@ function open(
 test("the alert and its end reach every channel once, under one key for each transition", async () => {
   const sender = open(["chat", "pager"]);
   sender.open(buildDatabaseMessage(trouble, null));
-  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(["chat first", "pager first"]);
+  await expect.poll(() => receiver.heard().sort(), WAIT).toEqual(["chat first", "pager first"]);
 
   sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
 
   const all = ["chat first", "chat resolved", "pager first", "pager resolved"];
-  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(all);
+  await expect.poll(() => receiver.heard().sort(), WAIT).toEqual(all);
   const [first] = receiver.received;
   expect(first?.message).toMatchObject({
     kind: "self",
@@ -61,7 +61,7 @@ test("a channel that fails is tried again under the same key until it takes the 
   receiver.answer("chat", (response) => response.writeHead(++refused < 4 ? 503 : 204).end());
   open(["chat"]).open(buildDatabaseMessage(trouble, null));
 
-  await expect.poll(() => refused, LOOK).toBe(4);
+  await expect.poll(() => refused, WAIT).toBe(4);
   expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(1);
 });
 
@@ -87,23 +87,23 @@ test("a recipient whose mailbox is full neither repeats the mail to the others n
   });
   const sender = open(["mail"], routeToAll(["mail"]), new Map([["mail", mail]]));
   sender.open(buildDatabaseMessage(trouble, null));
-  await expect.poll(() => deferrals, LOOK).toBeGreaterThan(3);
+  await expect.poll(() => deferrals, WAIT).toBeGreaterThan(3);
   expect(server.mails).toHaveLength(1);
 
   sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
-  await expect.poll(() => server.mails.length, LOOK).toBe(2);
+  await expect.poll(() => server.mails.length, WAIT).toBe(2);
 });
 
 test("the end goes only to channels that took the alert, and the others are not tried again", async () => {
   receiver.status("pager", 503);
   const sender = open(["chat", "pager"]);
   sender.open(buildDatabaseMessage(trouble, null));
-  await expect.poll(() => receiver.heard(), LOOK).toContain("chat first");
+  await expect.poll(() => receiver.heard(), WAIT).toContain("chat first");
   await expect.poll(() => receiver.heard().filter((one) => one === "pager first").length).toBeGreaterThan(1);
 
   sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
 
-  await expect.poll(() => receiver.heard(), LOOK).toContain("chat resolved");
+  await expect.poll(() => receiver.heard(), WAIT).toContain("chat resolved");
   const tries = receiver.heard().filter((one) => one.startsWith("pager")).length;
   // An attempt that was under way may still end.
   await expect
@@ -115,9 +115,9 @@ test("the end goes only to channels that took the alert, and the others are not 
 test("the routes say which channels get it; where they name none, all do", async () => {
   const routing = routeToAll(["pager"]);
   open(["chat", "pager"], routing).open(buildDatabaseMessage(trouble, null));
-  await expect.poll(() => receiver.heard(), LOOK).toEqual(["pager first"]);
+  await expect.poll(() => receiver.heard(), WAIT).toEqual(["pager first"]);
 
   receiver.reset();
   open(["chat", "pager"], routeToAll([])).open(buildDatabaseMessage(trouble, null));
-  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(["chat first", "pager first"]);
+  await expect.poll(() => receiver.heard().sort(), WAIT).toEqual(["chat first", "pager first"]);
 });

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
-const LOOK = { timeout: 90_000, interval: 100 };
+const WAIT = { timeout: 90_000, interval: 100 };
 
 /** Starts the service without settings, in a folder of its own, and collects its warnings. */
 function start(dataDir: string) {
@@ -61,7 +61,7 @@ test(
         if (file?.pid !== service.pid) throw new Error("not up yet");
         expect(await countStored(file?.databaseUrl ?? "")).toBeGreaterThan(before);
         return file;
-      }, LOOK);
+      }, WAIT);
       before = await countStored(running?.databaseUrl ?? "");
       service.kill(signal);
 
@@ -75,5 +75,5 @@ test(
       }
     }
   },
-  4 * LOOK.timeout,
+  4 * WAIT.timeout,
 );

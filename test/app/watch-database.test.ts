@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createDatabaseWatch, type TroubleSource } from "#app/watch-database.ts";
 import { systemClock } from "#lib/clock.ts";
 
-const LOOK = { timeout: 5_000, interval: 5 };
+const WAIT = { timeout: 5_000, interval: 5 };
 const STOPPED = { headline: "down", isDiskFull: false };
 const FULL = { headline: "full", isDiskFull: true };
 
@@ -36,11 +36,11 @@ test("an outage beyond the grace raises one alert, however often it is reported,
   const { failed, recovered, told } = watch();
   for (let n = 0; n < 5; n++) failed("server", STOPPED);
   failed("probe", { headline: "no answer", isDiskFull: false });
-  await expect.poll(() => told, LOOK).toEqual(["down"]);
+  await expect.poll(() => told, WAIT).toEqual(["down"]);
   failed("server", STOPPED);
   recovered("server");
   recovered("probe");
-  await expect.poll(() => told, LOOK).toEqual(["down", "down is over"]);
+  await expect.poll(() => told, WAIT).toEqual(["down", "down is over"]);
 });
 
 test("a full disk raises the alert at once: no restart helps", () => {
@@ -53,7 +53,7 @@ test("a full disk raises the alert at once: no restart helps", () => {
 test("a server that comes up and fails again is one outage", async () => {
   const { failed, recovered, told } = watch({ graceMs: 10, stableMs: 60_000 });
   failed("server", STOPPED);
-  await expect.poll(() => told, LOOK).toEqual(["down"]);
+  await expect.poll(() => told, WAIT).toEqual(["down"]);
   for (let n = 0; n < 3; n++) {
     recovered("server");
     failed("server", FULL);
@@ -68,11 +68,11 @@ test.each<TroubleSource>(["probe", "disk"])(
     const { failed, recovered, told } = watch({ graceMs: 10, stableMs: 10 });
     failed("server", STOPPED);
     failed(source, STOPPED);
-    await expect.poll(() => told, LOOK).toEqual(["down"]);
+    await expect.poll(() => told, WAIT).toEqual(["down"]);
     recovered("server");
     await delay(100);
     expect(told).toEqual(["down"]);
     recovered(source);
-    await expect.poll(() => told, LOOK).toEqual(["down", "down is over"]);
+    await expect.poll(() => told, WAIT).toEqual(["down", "down is over"]);
   },
 );

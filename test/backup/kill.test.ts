@@ -10,7 +10,7 @@ import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { nextFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
-const LOOK = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: 60_000, interval: 100 };
 const world = await openBackupWorld();
 
 /** Starts the program itself, in a process of its own. */
@@ -54,12 +54,12 @@ test("a restore that is killed in the middle leaves a database without tables, a
   await session.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.partitions]);
   const child = start(settings, ["restore", backup]);
   await expect
-    .poll(() => listSessions(session), LOOK)
+    .poll(() => listSessions(session), WAIT)
     .toContainEqual({ state: "active", wait_event: "advisory" });
   child.kill("SIGKILL");
   await once(child, "exit");
   await session.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS.partitions]);
-  await expect.poll(() => listSessions(session), LOOK).toEqual([]);
+  await expect.poll(() => listSessions(session), WAIT).toEqual([]);
   const left = await session.query("select from pg_class where relnamespace = 'public'::regnamespace");
   expect(left.rows).toEqual([]);
   expect(await run(settings, ["restore", backup])).toMatchObject({ code: 0 });
@@ -82,7 +82,7 @@ test.each([
     const child = start(world.settings, ["backup", "--out", out]);
     // The backup has its snapshot and waits for the archive's lease.
     await expect
-      .poll(async () => (await listSessions(session)).map(({ state }) => state), LOOK)
+      .poll(async () => (await listSessions(session)).map(({ state }) => state), WAIT)
       .toContain("idle in transaction");
     child.kill(signal);
     await once(child, "exit");

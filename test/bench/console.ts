@@ -56,17 +56,17 @@ export async function benchConsole({
 }
 
 /**
- * Runs in the page: waits for the moment in which the page is settled and its chart is drawn. A locator would look half a
- * second apart, and most turns would wait for the next look.
+ * Runs in the page: waits for the moment in which the page is settled and its chart is drawn. A locator would check half a
+ * second apart, and most turns would wait for the next check.
  */
 const USABLE = `new Promise((resolve) => {
-  const look = () => {
+  const check = () => {
     const isUsable = document.querySelector("${CONTENT}") !== null &&
       document.querySelector("${AWAITED}") === null && document.querySelector("canvas")?.checkVisibility();
     if (isUsable) resolve();
   };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, attributes: true });
-  look();
+  new MutationObserver(check).observe(document, { subtree: true, childList: true, attributes: true });
+  check();
 })`;
 
 interface Scrolled {

@@ -206,7 +206,7 @@ async function seedVerdicts({ db }: Database): Promise<void> {
     firstEventAt: null,
     lastEventAt: null,
   };
-  // In one transaction, so that a look that is due is stored before a job finds it.
+  // In one transaction, so that a verdict that is due is stored before a job finds it.
   await db.transaction(async (tx) => {
     for (const said of Object.keys(SEEDS) as VerdictWord[]) {
       const { ruleId } = SEEDS[said];
@@ -267,15 +267,15 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     expect(headings[0]).toBe("Probably an attack");
   });
 
-  test("the numbers and the looks of a verdict open, with a bar for each number", async () => {
+  test("the numbers and the verdicts of an alert open, with a bar for each number", async () => {
     const page = await openAlert("misfire");
     await page.getByText("The numbers behind it").click();
     const numbers = page.getByRole("table").filter({ hasText: "addresses in usual networks" });
     await expect.poll(() => numbers.getByRole("row").count()).toBe(VERDICT_FEATURES.length + 1);
-    await page.getByText("2 looks").click();
-    const looks = page.getByRole("table").filter({ hasText: "six-hours" });
-    expect(await looks.getByRole("row").allInnerTexts()).toEqual([
-      expect.stringMatching(/^look/),
+    await page.getByText("2 verdicts").click();
+    const verdicts = page.getByRole("table").filter({ hasText: "six-hours" });
+    expect(await verdicts.getByRole("row").allInnerTexts()).toEqual([
+      expect.stringMatching(/^time/),
       expect.stringMatching(/^first.*Unclear: attack or misfire.*58 %/s),
       expect.stringMatching(/^six-hours.*Misfire.*95 %/s),
     ]);

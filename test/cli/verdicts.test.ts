@@ -74,7 +74,7 @@ const pathsOf = (path: string) => ({
 });
 
 testWays(
-  "an alert is explained with its start and its numbers, its looks, its sample and its exclusion",
+  "an alert is explained with its start and its numbers, its verdicts, its sample and its exclusion",
   async ({ run }) => {
     const id = await rows.fire();
     const spikeId = await spikeOf(id);
@@ -114,10 +114,10 @@ testWays(
       .values({ proposedAt: new Date(NOW), followedAt, spikeId, zoneId: 101, key: "k", clause });
     const { code, out, err } = await run("--alert", String(id));
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toContain("Misfire, odds 91 of 100. Look: six-hours.\n");
+    expect(out).toContain("Misfire, odds 91 of 100. Time: six-hours.\n");
     for (const name of VERDICT_FEATURES) expect(out).toContain(`\n${FEATURE_WORDS[name]} `);
     expect(out).toMatch(
-      /The 14 numbers are of 1 request, from 0 to 1:\n.*\nwithout any evidence +0\.75 +\+\+\+\n/,
+      /The \d+ numbers are of 1 request, from 0 to 1:\n.*\nwithout any evidence +0\.75 +\+\+\+\n/,
     );
     expect(out).toMatch(/many addresses +0\.00 +-1\.25 +-----\n/);
     expect(out).toMatch(/requests with a session +\? +0\.00\n/);

@@ -8,7 +8,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { readCatalog } from "./read-catalog.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
-const LOOK = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 
 /** Starts `longwatch migrate` in a process of its own. */
 function startMigrate(url: string): ChildProcess {
@@ -52,11 +52,11 @@ const COUNT = "select count(*)::integer as applied from drizzle.__drizzle_migrat
 test("a migration that is killed in the middle changes nothing, and the next one succeeds", async () => {
   const { url, holder, client, empty, waits } = await openBlockedDatabase();
   const child = startMigrate(url);
-  await expect.poll(waits, LOOK).toEqual(["transactionid"]);
+  await expect.poll(waits, WAIT).toEqual(["transactionid"]);
   child.kill("SIGKILL");
   await once(child, "exit");
   await holder.query("rollback");
-  await expect.poll(waits, LOOK).toEqual([]);
+  await expect.poll(waits, WAIT).toEqual([]);
   expect(await readCatalog(client)).toEqual(empty);
   expect((await client.query("select to_regnamespace('drizzle')")).rows).toEqual([{ to_regnamespace: null }]);
 
@@ -67,9 +67,9 @@ test("a migration that is killed in the middle changes nothing, and the next one
 test("if two processes migrate at once, one waits, and it migrates when the other is killed in the middle", async () => {
   const { url, holder, client, waits } = await openBlockedDatabase();
   const first = startMigrate(url);
-  await expect.poll(waits, LOOK).toEqual(["transactionid"]);
+  await expect.poll(waits, WAIT).toEqual(["transactionid"]);
   const second = startMigrate(url);
-  await expect.poll(waits, LOOK).toEqual(["advisory", "transactionid"]);
+  await expect.poll(waits, WAIT).toEqual(["advisory", "transactionid"]);
   first.kill("SIGKILL");
   const ended = once(second, "exit");
   await holder.query("rollback");

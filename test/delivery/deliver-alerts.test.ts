@@ -13,7 +13,7 @@ import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));
 let database: MigratedDatabase;
@@ -73,7 +73,7 @@ describe("once", () => {
     const waiting =
       "datname = current_database() and application_name = 'doomed' and wait_event_type = 'Lock'";
     const find = `select pg_terminate_backend(pid) from pg_stat_activity where ${waiting}`;
-    await expect.poll(async () => (await database.pool.query(find)).rowCount, LOOK).toBe(1);
+    await expect.poll(async () => (await database.pool.query(find)).rowCount, WAIT).toBe(1);
     await holder.query("rollback");
     holder.release();
     await expect(running).rejects.toThrow("notifications");
@@ -104,10 +104,10 @@ describe("once", () => {
     const replies: ((status: number) => void)[] = [];
     receiver.answer("chat", (response) => replies.push((status) => void response.writeHead(status).end()));
     const first = world.run();
-    await expect.poll(() => replies.length, LOOK).toBe(1);
+    await expect.poll(() => replies.length, WAIT).toBe(1);
     await world.pass(LEASE_MS);
     const second = world.run();
-    await expect.poll(() => replies.length, LOOK).toBe(2);
+    await expect.poll(() => replies.length, WAIT).toBe(2);
     replies[0]?.(204);
     await first;
     expect(await world.outbox()).toEqual(["1 first chat sending"]);
@@ -213,10 +213,10 @@ describe("a receiver that is broken", () => {
     running.catch(() => {});
 
     await expect
-      .poll(() => receiver.heard().filter((heard) => heard.startsWith("pager")), LOOK)
+      .poll(() => receiver.heard().filter((heard) => heard.startsWith("pager")), WAIT)
       .toHaveLength(3);
     await expect
-      .poll(async () => (await world.outbox()).filter((row) => row.includes("pager")), LOOK)
+      .poll(async () => (await world.outbox()).filter((row) => row.includes("pager")), WAIT)
       .toEqual(["1 first pager delivered", "1 first pager delivered", "2 advice pager delivered"]);
     stopping.abort(new Error("enough"));
     await expect(running).rejects.toThrow("enough");

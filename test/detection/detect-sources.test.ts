@@ -250,7 +250,7 @@ test("in a zone's first day a scanner opens an incident as in a replay, and many
   expect(found).toMatchObject([{ attackers: [{ kind: "rules_per_ip", key: "198.51.100.7" }] }]);
 });
 
-test("a flood of one address with few rules opens an incident while the minute runs, and later looks count each event once", async () => {
+test("a flood of one address with few rules opens an incident while the minute runs, and later judgements count each event once", async () => {
   const finder = (minute: number, events: number) =>
     Array.from({ length: events }, (_, i) =>
       eventAt(minute, `finder/${i}`, {

@@ -6,7 +6,7 @@ const NOBODY = { ip: null, ruleId: null, ja4: null, url: null, ua: null, asn: nu
 
 type Given = Partial<Record<keyof typeof NOBODY, string>> & { readonly secondsAgo?: number };
 
-function looks(count: number, draw: (i: number) => Given): boolean {
+function isRisingWith(count: number, draw: (i: number) => Given): boolean {
   const events = Array.from({ length: count }, (_, i) => {
     const { secondsAgo = 1, ...given } = draw(i);
     return { ...NOBODY, ...given, occurredAt: NOW - secondsAgo * 1_000 };
@@ -16,16 +16,16 @@ function looks(count: number, draw: (i: number) => Given): boolean {
 
 test("five rules of one address look like a scanner, four do not", () => {
   const scan = (i: number) => ({ ip: "198.51.100.7", ruleId: `94${i}100` });
-  expect([looks(4, scan), looks(5, scan)]).toEqual([false, true]);
+  expect([isRisingWith(4, scan), isRisingWith(5, scan)]).toEqual([false, true]);
 });
 
 test("the rules of an IPv6 network count together", () => {
-  expect(looks(5, (i) => ({ ip: `2001:db8:0:1::${i + 1}`, ruleId: `94${i}100` }))).toBe(true);
+  expect(isRisingWith(5, (i) => ({ ip: `2001:db8:0:1::${i + 1}`, ruleId: `94${i}100` }))).toBe(true);
 });
 
 test("one rule that fires often and rules of many addresses look like no scanner", () => {
-  expect(looks(50, () => ({ ip: "198.51.100.7", ruleId: "942100" }))).toBe(false);
-  expect(looks(50, (i) => ({ ip: `198.51.100.${i}`, ruleId: `94${i}100` }))).toBe(false);
+  expect(isRisingWith(50, () => ({ ip: "198.51.100.7", ruleId: "942100" }))).toBe(false);
+  expect(isRisingWith(50, (i) => ({ ip: `198.51.100.${i}`, ruleId: `94${i}100` }))).toBe(false);
 });
 
 test.each<[string, (i: number) => Given]>([
@@ -33,10 +33,10 @@ test.each<[string, (i: number) => Given]>([
   ["path", (i) => ({ url: `https://shop.example/login?try=${i}` })],
 ])("ten addresses with one %s look like a botnet, nine do not", (_, share) => {
   const bot = (i: number) => ({ ip: `198.51.100.${i}`, ...share(i) });
-  expect([looks(9, bot), looks(10, bot)]).toEqual([false, true]);
+  expect([isRisingWith(9, bot), isRisingWith(10, bot)]).toEqual([false, true]);
 });
 
 test("events older than a minute, and those without an address, do not count", () => {
-  expect(looks(5, (i) => ({ ip: "198.51.100.7", ruleId: `94${i}100`, secondsAgo: 60 }))).toBe(false);
-  expect(looks(50, (i) => ({ ip: "", ruleId: `94${i}100`, ja4: "t13d", url: "/" }))).toBe(false);
+  expect(isRisingWith(5, (i) => ({ ip: "198.51.100.7", ruleId: `94${i}100`, secondsAgo: 60 }))).toBe(false);
+  expect(isRisingWith(50, (i) => ({ ip: "", ruleId: `94${i}100`, ja4: "t13d", url: "/" }))).toBe(false);
 });

@@ -60,7 +60,7 @@ test("the calibration compares the odds of the likeliest class with how often it
   expect(bins[0]).toMatchObject({ said: 0.55, was: 1 });
 });
 
-test("a misfire persists only if the last look says so", () => {
+test("a misfire persists only if the last verdict says so", () => {
   expect(persistingMisfires(some)).toBeNull();
   const late = [
     judged("attack", "misfire", { look: "day" }),

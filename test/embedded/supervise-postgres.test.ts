@@ -16,7 +16,7 @@ import {
 import { systemClock } from "#lib/clock.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 
-const LOOK = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: 60_000, interval: 100 };
 
 /** One cluster for all: making it takes longest. */
 const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-supervised-"));
@@ -61,7 +61,7 @@ test("a server whose postmaster was killed comes back at the same address with e
 
   process.kill(before, "SIGKILL");
 
-  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  await expect.poll(() => postgres.ups, WAIT).toHaveLength(1);
   expect(await query(postgres.url, "select answer from kept")).toEqual([{ answer: 42 }]);
   expect(postmaster()).not.toBe(before);
   expect(postgres.downs[0]).toMatchObject({ reason: "signal 9", failedRestarts: 0, isDiskFull: false });
@@ -75,11 +75,11 @@ test("a restart that fails names the server's last error lines, and the next one
 
   process.kill(postmaster(), "SIGKILL");
 
-  await expect.poll(() => postgres.downs.length, LOOK).toBeGreaterThan(2);
+  await expect.poll(() => postgres.downs.length, WAIT).toBeGreaterThan(2);
   expect(postgres.downs.at(-1)?.failedRestarts).toBeGreaterThan(0);
   expect(postgres.downs.at(-1)?.lines.join("\n")).toContain("FATAL");
   execFileSync("sh", ["-c", 'printf "%s" "$2" > "$1"', "sh", config, whole.toString()]);
-  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  await expect.poll(() => postgres.ups, WAIT).toHaveLength(1);
   expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);
 });
 
@@ -96,7 +96,7 @@ test("a stop ends the supervision: the server stays down", async () => {
 test("a stop during an outage leaves no server behind", async () => {
   const postgres = await supervise();
   process.kill(postmaster(), "SIGKILL");
-  await expect.poll(() => postgres.downs.length, LOOK).toBeGreaterThan(0);
+  await expect.poll(() => postgres.downs.length, WAIT).toBeGreaterThan(0);
 
   await postgres.stop();
   await delay(200);
@@ -128,7 +128,7 @@ test("a killed server comes back though another process of its user has its id b
   writeFileSync(pidFile, [other.pid, ...rest].join("\n"));
   process.kill(pid, "SIGKILL");
 
-  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  await expect.poll(() => postgres.ups, WAIT).toHaveLength(1);
 });
 
 test("a data folder that is gone is not made anew by a restart: the service would run on an empty database", async () => {
@@ -138,9 +138,9 @@ test("a data folder that is gone is not made anew by a restart: the service woul
   renameSync(cluster, `${cluster}.moved`);
   process.kill(pid, "SIGKILL");
 
-  await expect.poll(() => postgres.downs.at(-1)?.reason, LOOK).toMatch(/the cluster in .* is gone/);
+  await expect.poll(() => postgres.downs.at(-1)?.reason, WAIT).toMatch(/the cluster in .* is gone/);
   renameSync(`${cluster}.moved`, cluster);
-  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  await expect.poll(() => postgres.ups, WAIT).toHaveLength(1);
 });
 
 let disk: SmallDisk | null = null;
@@ -166,7 +166,7 @@ test("a server that a full disk has ended comes back when the disk has room, wit
       small.fill();
       await query(postgres.url, write).catch(() => undefined);
       return postgres.downs.length;
-    }, LOOK)
+    }, WAIT)
     .toBeGreaterThan(1);
 
   const last = postgres.downs.at(-1);
@@ -177,6 +177,6 @@ test("a server that a full disk has ended comes back when the disk has room, wit
   expect(readOutageFile(folder)).toMatchObject({ untilMs: null, lines: last?.lines });
 
   small.enlarge(600);
-  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  await expect.poll(() => postgres.ups, WAIT).toHaveLength(1);
   expect(await query(postgres.url, "select answer from kept")).toEqual([{ answer: 42 }]);
 });

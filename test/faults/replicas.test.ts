@@ -15,7 +15,7 @@ import { startWebhookReceiver } from "./webhook-receiver.ts";
 
 const ZONE = 101;
 const HISTORY_HOURS = 12;
-const LOOK = { timeout: 200_000, interval: 200 };
+const WAIT = { timeout: 200_000, interval: 200 };
 /** Every replica has a data folder of its own, and all need the same key. */
 const PSEUDONYM_KEY = "pseudonym-key-of-every-replica-in-this-test";
 
@@ -73,13 +73,13 @@ test.each(sample(REPLICAS, ([, queues]) => queues === "redis"))(
     const startedAt = Date.now();
     const replicas = Array.from({ length: count }, (_, index) => start(`replica-${index}`));
     const missing = async () => findMissing(database, ZONE, await readShown(emulator.url, ZONE));
-    await vi.waitFor(async () => expect(await missing()).toEqual([]), LOOK);
+    await vi.waitFor(async () => expect(await missing()).toEqual([]), WAIT);
     const firsts = () =>
       receiver.received.filter(({ reason, ruleId }) => reason === "first" && ruleId === "942100");
-    await vi.waitFor(() => expect(firsts()).toHaveLength(1), LOOK);
+    await vi.waitFor(() => expect(firsts()).toHaveLength(1), WAIT);
     // The recommendation is in a message of its own, or in the first one if it was quicker.
     const advices = () => receiver.received.filter(({ advice }) => advice.state === "present");
-    await vi.waitFor(() => expect(advices().length).toBeGreaterThan(0), LOOK);
+    await vi.waitFor(() => expect(advices().length).toBeGreaterThan(0), WAIT);
 
     // One replica is killed in the middle of its work, the others are told to stop.
     replicas[0]?.child.kill("SIGKILL");
@@ -110,7 +110,7 @@ test("F3, F4: a service whose platform does not answer ends in time with no leas
   onTestFinished(() => proxy.close());
   proxy.behave({ isDeaf: true });
   const over = { EDGE_API_URL: proxy.through(emulator.url) };
-  const isAsking = () => vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(0), LOOK);
+  const isAsking = () => vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(0), WAIT);
 
   const patient = start("patient", over);
   await isAsking();
@@ -121,9 +121,9 @@ test("F3, F4: a service whose platform does not answer ends in time with no leas
 
   const before = emulator.requests().last.length;
   const hasty = start("hasty", over);
-  await vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(before), LOOK);
+  await vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(before), WAIT);
   hasty.child.kill("SIGTERM");
-  await vi.waitFor(() => expect(hasty.printed()).toContain("Stopping"), LOOK);
+  await vi.waitFor(() => expect(hasty.printed()).toContain("Stopping"), WAIT);
   hasty.child.kill("SIGTERM");
   expect([0, 1]).toContain(await hasty.exited);
   expect(await findBreaches(database, ZONE, async () => [])).toEqual([]);

@@ -13,7 +13,7 @@ import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
-const LOOK = { timeout: 120_000, interval: 200 };
+const WAIT = { timeout: 120_000, interval: 200 };
 const ZONE = 101;
 let database: MigratedDatabase;
 
@@ -76,7 +76,7 @@ test("a key that is lost while the service runs stops nothing, a start without i
   const [somebody] = await shownBy(emulator);
   const person = somebody?.ip ?? "";
   const service = start(emulator, folder);
-  await vi.waitFor(async () => expect((await stored()).size).toBeGreaterThan(100), LOOK);
+  await vi.waitFor(async () => expect((await stored()).size).toBeGreaterThan(100), WAIT);
   const until = new Date(Date.now() + 600_000).toISOString();
   const env = { DATABASE_URL: database.url, LONGWATCH_DATA_DIR: folder };
   const erase = ["--ip", person, "--yes", "--until", until];
@@ -88,15 +88,15 @@ test("a key that is lost while the service runs stops nothing, a start without i
   await replaceKeyId(database.db, "another", Date.now());
   await database.pool.query("update erasures set key_id = 'another'");
   const heldEntries = async () => (await readHeldCounts(database.db))[0]?.entries ?? 0;
-  await vi.waitFor(async () => expect(await heldEntries()).toBeGreaterThan(0), LOOK);
-  await vi.waitFor(async () => expect(await readKeyProblem(database.db, 60_000)).toContain("another"), LOOK);
+  await vi.waitFor(async () => expect(await heldEntries()).toBeGreaterThan(0), WAIT);
+  await vi.waitFor(async () => expect(await readKeyProblem(database.db, 60_000)).toContain("another"), WAIT);
   await vi.waitFor(async () => {
     const alerts = await database.pool.query<{ headline: string }>(
       "select details #>> '{message,headline}' as headline from alerts where state = 'firing' and kind = 'self'",
     );
     const missing = expect.stringContaining("The pseudonym key another is missing") as string;
     expect(alerts.rows.map(({ headline }) => headline)).toContainEqual(missing);
-  }, LOOK);
+  }, WAIT);
   service.child.kill("SIGTERM");
   expect(await service.exited).toMatchObject({ code: 0 });
 
@@ -108,11 +108,11 @@ test("a key that is lost while the service runs stops nothing, a start without i
   await replaceKeyId(database.db, own, Date.now());
   await database.pool.query("update erasures set key_id = $1", [own]);
   start(emulator, folder);
-  await vi.waitFor(async () => expect(await readHeldCounts(database.db)).toEqual([]), LOOK);
+  await vi.waitFor(async () => expect(await readHeldCounts(database.db)).toEqual([]), WAIT);
   const shown = (await shownBy(emulator)).filter(({ timestamp }) => timestamp < Date.now() - 5_000);
   await vi.waitFor(async () => {
     const known = await stored();
     const wrong = shown.filter(({ logId, ip }) => known.get(logId) !== (ip === person ? "erased" : ip));
     expect(wrong).toEqual([]);
-  }, LOOK);
+  }, WAIT);
 }, 400_000);

@@ -4,7 +4,7 @@ import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { createEnqueuer } from "#adapters/queue/enqueuer.ts";
 import type { JobQueue } from "#adapters/queue/job-queue.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 
 interface Run {
   readonly payload: unknown;
@@ -81,7 +81,7 @@ test("a job with a delay that the queue has not accepted runs here after the del
   await enqueuer.enqueue("poll-events", { zoneId: 101 }, 50);
   await enqueuer.enqueue("poll-events", { zoneId: 102 }, 60_000);
   expect(runs).toHaveLength(0);
-  await expect.poll(() => runs.length, LOOK).toBe(1);
+  await expect.poll(() => runs.length, WAIT).toBe(1);
   runs[0]?.end();
   await enqueuer.stop(1_000);
 
@@ -101,7 +101,7 @@ test("however often it is enqueued meanwhile, a job runs once at a time and once
   expect(runs).toHaveLength(1);
 
   runs[0]?.end();
-  await expect.poll(() => runs.length, LOOK).toBe(2);
+  await expect.poll(() => runs.length, WAIT).toBe(2);
   runs[1]?.end();
   await enqueuer.enqueue("poll-events", { zoneId: 9 });
   expect(runs.map(({ payload }) => payload)).toEqual([{}, {}, { zoneId: 9 }]);
@@ -121,10 +121,10 @@ test("a failed run is reported, and the job can be enqueued again", async () => 
   const { enqueuer, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");
   runs[0]?.end(new Error("no platform"));
-  await expect.poll(() => errors, LOOK).toEqual(["poll-events: no platform"]);
+  await expect.poll(() => errors, WAIT).toEqual(["poll-events: no platform"]);
   await enqueuer.enqueue("poll-events");
 
-  await expect.poll(() => runs.length, LOOK).toBe(2);
+  await expect.poll(() => runs.length, WAIT).toBe(2);
 });
 
 test("a payload that its schema refuses reaches no job here either", async () => {
@@ -132,7 +132,7 @@ test("a payload that its schema refuses reaches no job here either", async () =>
   const { enqueuer, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events", { zoneId: "101; drop table" });
 
-  await expect.poll(() => errors, LOOK).toHaveLength(1);
+  await expect.poll(() => errors, WAIT).toHaveLength(1);
   expect(runs).toHaveLength(0);
 });
 
@@ -141,7 +141,7 @@ test("a run here has the job's own deadline", async () => {
   const { enqueuer } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("short");
 
-  await expect.poll(() => runs[0]?.signal.aborted, LOOK).toBe(true);
+  await expect.poll(() => runs[0]?.signal.aborted, WAIT).toBe(true);
 });
 
 test("a stop aborts the running jobs, waits for their end, and enqueues no more", async () => {

@@ -6,7 +6,7 @@ import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 
 class Failure extends ServiceError {
   readonly code = "TEST";
@@ -38,12 +38,12 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       jobQueue.startWorkers();
 
       expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tick_a")).toBe(true);
-      await expect.poll(() => runs, LOOK).toEqual([101]);
+      await expect.poll(() => runs, WAIT).toEqual([101]);
       await expect
         .poll(async () => {
           await jobQueue.enqueue(job.name, { zoneId: 102 }, "tick_a");
           return runs;
-        }, LOOK)
+        }, WAIT)
         .toContain(102);
     },
   );
@@ -58,7 +58,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const jobQueue = open([job]);
       jobQueue.startWorkers();
       await jobQueue.enqueue(job.name, { zoneId: 1 }, "idle_first");
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await expect.poll(() => runs, WAIT).toEqual([1]);
 
       const enqueuedAt = performance.now();
       const delays = Array.from({ length: 10 }, (_, index) => (index + 1) * 200);
@@ -119,7 +119,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
         await late.enqueue(failing.job.name, { zoneId: 1 }, `failing_${tick}`);
       await late.enqueue(last.job.name, { zoneId: 1 }, "last_1");
       late.startWorkers(["ingest"]);
-      await expect.poll(() => last.runs, LOOK).toEqual([1]);
+      await expect.poll(() => last.runs, WAIT).toEqual([1]);
       expect(runs).toEqual([101, 102]);
       expect(failing.runs).toHaveLength(3);
     },
@@ -130,7 +130,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const jobQueue = open([job]);
     for (let n = 0; n < 4; n++) await jobQueue.enqueue(job.name, { zoneId: 101 }, `woken_${n}`);
     jobQueue.startWorkers();
-    await expect.poll(() => runs, LOOK).toEqual([101, 101, 101, 101]);
+    await expect.poll(() => runs, WAIT).toEqual([101, 101, 101, 101]);
   });
 
   test.skipIf(skipped)("a payload that breaks its schema never reaches the job", async () => {
@@ -141,7 +141,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await jobQueue.enqueue(job.name, { zoneId: "101; drop table" }, "bad_payload");
     await jobQueue.enqueue(job.name, { zoneId: 7 }, "good_payload");
 
-    await expect.poll(() => runs, LOOK).toEqual([7]);
+    await expect.poll(() => runs, WAIT).toEqual([7]);
   });
 
   test.skipIf(skipped)("close aborts a job that does not end by itself, and returns", async () => {
@@ -153,7 +153,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const jobQueue = open([stuck.job]);
     jobQueue.startWorkers();
     await jobQueue.enqueue(stuck.job.name, { zoneId: 1 }, "stuck_1");
-    await expect.poll(() => stuck.runs.length, LOOK).toBe(1);
+    await expect.poll(() => stuck.runs.length, WAIT).toBe(1);
 
     await jobQueue.close(200);
 

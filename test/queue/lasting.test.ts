@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openLasting, type Part } from "#adapters/queue/lasting.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 
 /** Opens parts whose first `failures` connections fail, and records what was done with them, in order. */
 function failingParts(failures: number, closes: () => Promise<void> = async () => {}) {
@@ -33,7 +33,7 @@ test("a part whose first connection fails is closed, and opened anew until one c
   const { acts, open } = failingParts(2);
   const lasting = openLasting(open, ignore, 1);
   await expect(lasting.ready()).rejects.toThrow("not yet");
-  await expect.poll(async () => (await lasting.ready().catch(ignore))?.number, LOOK).toBe(3);
+  await expect.poll(async () => (await lasting.ready().catch(ignore))?.number, WAIT).toBe(3);
   expect(acts).toEqual(["open 1", "close 1", "open 2", "close 2", "open 3"]);
 });
 

@@ -5,7 +5,7 @@ import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { askRedis, createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 const REDIS = KINDS.filter(({ kind }) => kind === "redis").map((row) => [row.name, row] as const);
 
 describe.each(REDIS)("%s", (_name, { skipped }) => {
@@ -31,7 +31,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     jobQueue.startWorkers();
 
     await expect
-      .poll(() => jobQueue.errors, LOOK)
+      .poll(() => jobQueue.errors, WAIT)
       .toEqual(["store: maxmemory-policy is allkeys-lru, must be noeviction: queued jobs would vanish"]);
   });
 
@@ -55,7 +55,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     jobQueue.startWorkers();
 
     await expect
-      .poll(() => jobQueue.errors.filter((text) => /NOPERM/.test(text)).length, LOOK)
+      .poll(() => jobQueue.errors.filter((text) => /NOPERM/.test(text)).length, WAIT)
       .toBeGreaterThan(9);
     // Without a pause there would be thousands by then.
     expect(jobQueue.errors.length).toBeLessThan(60);
@@ -68,7 +68,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
       const jobQueue = openJobQueue(createBackend("redis", store.url), [job]);
       jobQueue.startWorkers(["ingest"]);
       await jobQueue.enqueue(job.name, { zoneId: 1 }, "before");
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await expect.poll(() => runs, WAIT).toEqual([1]);
 
       await askRedis(store.url, "CONFIG", "SET", "maxmemory", "1");
       expect(await jobQueue.enqueue(job.name, { zoneId: 2 }, "during")).toBe(false);
@@ -76,7 +76,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
       await askRedis(store.url, "CONFIG", "SET", "maxmemory", "0");
 
       expect(await jobQueue.enqueue(job.name, { zoneId: 3 }, "after")).toBe(true);
-      await expect.poll(() => runs, LOOK).toEqual([1, 3]);
+      await expect.poll(() => runs, WAIT).toEqual([1, 3]);
     },
   );
 
@@ -92,8 +92,8 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     await server.restart();
     jobQueue.startWorkers(["ingest"]);
 
-    await expect.poll(() => runs, LOOK).toEqual([1]);
-    await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "after"), LOOK).toBe(true);
-    await expect.poll(() => runs, LOOK).toEqual([1, 3]);
+    await expect.poll(() => runs, WAIT).toEqual([1]);
+    await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "after"), WAIT).toBe(true);
+    await expect.poll(() => runs, WAIT).toEqual([1, 3]);
   });
 });

@@ -5,7 +5,7 @@ import { leases } from "#db/schema/service.ts";
 import { claimRuns } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 let database: MigratedDatabase;
 
 beforeAll(async () => {
@@ -33,9 +33,9 @@ async function startReplicas(name: string): Promise<number> {
     schedule.start();
   };
   for (let replica = 0; replica < 5; replica += 1) start();
-  await expect.poll(() => asked, LOOK).toBe(5);
+  await expect.poll(() => asked, WAIT).toBe(5);
   start();
-  await expect.poll(() => asked, LOOK).toBe(6);
+  await expect.poll(() => asked, WAIT).toBe(6);
   return enqueued;
 }
 
@@ -58,7 +58,7 @@ test("F5: replicas whose expression fires every second enqueue each run once", a
     onTestFinished(() => schedule.stop(0));
     schedule.start();
   }
-  await expect.poll(() => claimed.length, LOOK).toBeGreaterThan(4);
+  await expect.poll(() => claimed.length, WAIT).toBeGreaterThan(4);
   // A replica that starts claims its own time. All others are the whole seconds that the expression names.
   const named = claimed.filter((at) => at % 1_000 === 0);
   expect(named.length).toBeGreaterThan(1);

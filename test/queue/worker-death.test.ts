@@ -8,7 +8,7 @@ import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 /** A worker may be paused in a transaction, which Postgres ends after seconds. */
-const LOOK = { timeout: 60_000 };
+const WAIT = { timeout: 60_000 };
 const LOCK_MS = 300;
 const WORKER = fileURLToPath(new URL("support/worker-process.ts", import.meta.url));
 
@@ -31,7 +31,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       child.kill("SIGKILL");
       await once(child, "exit");
     });
-    await expect.poll(() => words, LOOK).toContain("started");
+    await expect.poll(() => words, WAIT).toContain("started");
     return { child, words };
   }
 
@@ -43,14 +43,14 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
 
     for (const killed of [1, 2]) {
       await expect
-        .poll(() => victims.filter(({ words }) => words.includes("begun")).length, LOOK)
+        .poll(() => victims.filter(({ words }) => words.includes("begun")).length, WAIT)
         .toBe(killed);
       const holder = victims.find(({ child, words }) => !child.killed && words.includes("begun"));
       holder?.child.kill("SIGKILL");
     }
     jobQueue.startWorkers(["ingest"]);
 
-    await expect.poll(() => runs, LOOK).toEqual([7]);
+    await expect.poll(() => runs, WAIT).toEqual([7]);
   });
 
   test.skipIf(skipped)(
@@ -62,7 +62,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const jobQueues = [1, 2].map(() => openJobQueue(createBackend(kind, store.url), [job], { lockMs }));
       for (const jobQueue of jobQueues) jobQueue.startWorkers(["ingest"]);
       await jobQueues[0]?.enqueue(job.name, { zoneId: 1 }, "long_1");
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await expect.poll(() => runs, WAIT).toEqual([1]);
 
       await Promise.all(jobQueues.map((jobQueue) => jobQueue.close(10_000)));
 
@@ -78,19 +78,19 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const jobQueue = openJobQueue(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
       const { child, words } = await startWorkerProcess(job.name);
       await jobQueue.enqueue(job.name, { zoneId: 1 }, "paused_1");
-      await expect.poll(() => words, LOOK).toContain("begun");
+      await expect.poll(() => words, WAIT).toContain("begun");
 
       child.kill("SIGSTOP");
       jobQueue.startWorkers(["ingest"]);
-      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await expect.poll(() => runs, WAIT).toEqual([1]);
       await jobQueue.close(1_000);
       child.kill("SIGCONT");
       child.send("end");
-      await expect.poll(() => words, LOOK).toContain("ended");
+      await expect.poll(() => words, WAIT).toContain("ended");
 
       const other = openJobQueue(createBackend(kind, store.url), [job]);
       await other.enqueue(job.name, { zoneId: 2 }, "paused_2");
-      await expect.poll(() => words.filter((word) => word === "begun").length, LOOK).toBe(2);
+      await expect.poll(() => words.filter((word) => word === "begun").length, WAIT).toBe(2);
     },
   );
 });

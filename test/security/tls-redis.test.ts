@@ -14,7 +14,7 @@ import { recorder } from "../queue/support/recorder.ts";
 import { openJobQueue } from "../queue/support/store.ts";
 import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
 
-const LOOK = { timeout: 20_000 };
+const WAIT = { timeout: 20_000 };
 const server = findTlsRedisServer();
 const skipped = server === null;
 const folder = mkdtempSync(path.join(tmpdir(), "longwatch-tls-redis-"));
@@ -57,7 +57,7 @@ describe.each([
       const jobQueue = openJobQueue(backend, [job]);
       jobQueue.startWorkers();
       expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(true);
-      await expect.poll(() => runs, LOOK).toEqual([101]);
+      await expect.poll(() => runs, WAIT).toEqual([101]);
       expect(await backend.findMistake()).toBeNull();
       expect(jobQueue.errors).toEqual([]);
     },
@@ -85,7 +85,7 @@ describe.each([
     });
     jobQueue.startWorkers();
     expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(false);
-    await expect.poll(() => told.join("\n"), LOOK).toContain(advice);
+    await expect.poll(() => told.join("\n"), WAIT).toContain(advice);
     expect(runs).toEqual([]);
   });
 });

@@ -45,9 +45,7 @@ const Proposal = z
 
 /** Parts of a verdict that an answer has. */
 export const VERDICT_PARTS = {
-  verdicts: z
-    .array(Verdict)
-    .describe("The verdict at each look, the latest last. Empty if the alert was not judged."),
+  verdicts: z.array(Verdict).describe("The verdicts, the latest last. Empty if the alert was not judged."),
   markedBefore: z
     .array(z.object({ mark: z.enum(MARKS), at: IsoTime, alertId: z.number().int().nullable() }))
     .describe(
@@ -60,9 +58,9 @@ export async function describeVerdicts(db: Queryable, row: ReportedAlert, now: n
   const { spikeId } = row;
   if (spikeId === null) return { verdicts: [], markedBefore: [], exclusions: [] };
   const proposals = await readProposals(db, spikeId);
-  const looks = (await readVerdicts(db, [spikeId])).get(spikeId) ?? [];
+  const rows = (await readVerdicts(db, [spikeId])).get(spikeId) ?? [];
   return {
-    verdicts: looks.map(toVerdict),
+    verdicts: rows.map(toVerdict),
     markedBefore: pickSame(await readSubjectMarks(db, row, now - REMEMBERED_MS)),
     exclusions: proposals.map(({ clause, proposedAt, followedAt }) => ({
       clause: describeClause(clause),
@@ -89,7 +87,7 @@ export const explainAlert = defineQuery({
   name: "explain.alert",
   summary: "Say what an alert is, why, and what to do",
   description:
-    "The verdict at each look with its odds, what is said without any evidence, the fourteen numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
+    "The verdict at each time with its odds, what is said without any evidence, the numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
   http: ["GET", "/api/v1/alerts/:alert/verdict"],
   tag: "Alerts",
   scope: "read",
@@ -127,7 +125,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
     const bar = (adds < 0 ? "-" : "+").repeat(Math.min(Math.round(Math.abs(adds) * 4), 24));
     return [words, value === undefined ? "" : (value?.toFixed(2) ?? "?"), adds.toFixed(2).padStart(5), bar];
   });
-  const looks = verdicts.map((one) => [
+  const rows = verdicts.map((one) => [
     one.look,
     showSecond(one.judgedAt),
     one.said,
@@ -138,7 +136,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
   return [
     head,
     "",
-    `${line(title)}, odds ${sayOdds(odds)}. Look: ${look}.`,
+    `${line(title)}, odds ${sayOdds(odds)}. Time: ${look}.`,
     ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
     ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
     "",
@@ -147,7 +145,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
     ...sayLimits(verdict),
     `Odds: ${VERDICT_CLASSES.map((name) => `${name} ${formatShare(classes[name])}`).join(", ")}.`,
     "",
-    draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], looks),
+    draw(["TIME", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], rows),
     ...(exclusion === null || refusal !== null
       ? [
           line(

@@ -133,19 +133,19 @@ export function notifiedChannels(alert: AlertRecord): ReadonlySet<string> {
 }
 
 /**
- * Returns the title of the verdict on the spike that channels were sent last, if the latest look is of another class; undefined
+ * Returns the title of the verdict on the spike that channels were sent last, if the latest verdict is of another class; undefined
  * if they were sent none, or the class is the same.
  */
 export function findWas(
   alert: AlertRecord,
   spikeId: number,
-  looks: readonly StoredVerdict[],
+  verdicts: readonly StoredVerdict[],
 ): string | undefined {
   const entry = sinceResolve(alert).findLast(
     ({ channels, verdict }) => channels.length > 0 && verdict?.spikeId === spikeId,
   );
-  const sent = looks.find(({ look }) => look === entry?.verdict?.look);
-  const now = looks.at(-1);
+  const sent = verdicts.find(({ look }) => look === entry?.verdict?.look);
+  const now = verdicts.at(-1);
   return sent !== undefined && now !== undefined && turns(sent, now) ? sent.title : undefined;
 }
 

@@ -37,7 +37,7 @@ const Transition = z.object({
   namedThrough: z.int().nullish(),
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
-  /** The verdict in the message, by its spike and look; left out if the message had none. */
+  /** The verdict in the message, by its spike and time (`look`); left out if the message had none. */
   verdict: z.object({ spikeId: z.int(), look: storedVerdict.shape.look }).optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),

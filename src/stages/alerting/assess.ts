@@ -22,7 +22,7 @@ export interface Context {
   readonly silences: readonly Silence[];
   /** The open spikes, without those whose alert a person has resolved. */
   readonly firing: readonly Subject[];
-  /** Verdicts by the id of a spike, the oldest look first. Left out: no spike has a verdict. */
+  /** Verdicts by the id of a spike, the oldest first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** The spikes whose messages wait for a verdict that is due. */
   readonly awaited?: ReadonlySet<number>;
@@ -48,7 +48,7 @@ export interface Assessment {
   /** Whether it is a misfire like another one of its zone, which people are notified of. */
   readonly isSameMisfire: boolean;
   /** The verdicts of the spike, the oldest first. */
-  readonly looks: readonly StoredVerdict[];
+  readonly ownVerdicts: readonly StoredVerdict[];
   readonly isAwaited: boolean;
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
@@ -88,7 +88,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
   const route = planRoute(routing, spike, nowMs);
   const isSilenced = (traits: SourceTraits) => findSilence(silences, { ...spike, traits }, nowMs) !== null;
   const loud = (spike.attackers ?? []).filter(({ traits }) => !isSilenced(traits));
-  const looks = context.verdicts?.get(spike.id) ?? [];
+  const ownVerdicts = context.verdicts?.get(spike.id) ?? [];
   return {
     spike,
     advice: isRuleKind(spike.kind) ? adviceStatus(spike, asks, nowMs) : NO_ADVICE,
@@ -97,10 +97,10 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     route,
     isMember: spike.memberOf != null,
     isSameMisfire: context.sameMisfires?.has(spike.id) ?? false,
-    looks,
+    ownVerdicts,
     isAwaited: context.awaited?.has(spike.id) ?? false,
-    isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(looks),
-    isUntried: opensUntried(spike, context.firstMinutes?.get(spike.zoneId)) && !isClear(spike, looks),
+    isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(ownVerdicts),
+    isUntried: opensUntried(spike, context.firstMinutes?.get(spike.zoneId)) && !isClear(spike, ownVerdicts),
     newest: newestOf([
       ...loud.map(({ since }) => since),
       ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),
@@ -112,10 +112,10 @@ function assess(spike: AlertSpike, context: Context): Assessment {
  * Returns whether verdicts say by themselves, without anything usual to compare with, that people have to know. A rule that only
  * adds others up leaves that to these.
  */
-function isClear({ ruleId }: AlertSpike, looks: readonly StoredVerdict[]): boolean {
-  const latest = looks.at(-1);
+function isClear({ ruleId }: AlertSpike, verdicts: readonly StoredVerdict[]): boolean {
+  const latest = verdicts.at(-1);
   if (isSumRule(ruleId)) return false;
-  return (latest !== undefined && isSureAttack(latest)) || isTroublesome(looks, UNTRIED_SHARE);
+  return (latest !== undefined && isSureAttack(latest)) || isTroublesome(verdicts, UNTRIED_SHARE);
 }
 
 /** Returns whether a rule's spike says that its zone is new rather than that something rose. */

@@ -46,7 +46,7 @@ export interface Situation {
   readonly mute: Mute;
   readonly hasAdvice: boolean;
   /** The verdicts of the spike, the oldest first; none if left out. */
-  readonly looks?: readonly StoredVerdict[];
+  readonly ownVerdicts?: readonly StoredVerdict[];
   /** Whether the message waits for a verdict that is due. */
   readonly isAwaited?: boolean;
   /** Time at which the alert last grew, in minutes since the epoch. */
@@ -124,7 +124,7 @@ const CASES: readonly Case[] = [
  * | 7 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
  * | 8 | open     | the spike closed, and what rose goes on                 | settled  | all notified   |                  |           |
  * | 9 | open     | the spike closed                                        | resolved | all notified   |                  |           |
- * | 10| open     | a look whose time has come is awaited                   | -        |                |                  |           |
+ * | 10| open     | a verdict whose time has come is awaited                | -        |                |                  |           |
  * | 11| open     | it was calm for ten minutes, and a later spike opened   | again    | A              | B                | C         |
  * | 12| open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
  * | 13| open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
@@ -157,7 +157,7 @@ const CASES: readonly Case[] = [
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice, looks, newest } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, ownVerdicts, newest } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -166,7 +166,7 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const isEnd = isEnding(reason);
   const recipients = facts.isMuted && !isEnd ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const latest = looks?.at(-1);
+  const latest = ownVerdicts?.at(-1);
   // The short messages of advice and of the end show no verdict.
   const isShown = latest !== undefined && occurrence.id !== null && reason !== "advice" && !isEnd;
   const verdict = isShown ? { spikeId: occurrence.id, look: latest.look } : undefined;
@@ -334,15 +334,16 @@ function dueAdvice({ alert, route }: Facts): readonly string[] {
 const isUrgent = isSureAttack;
 
 function dueVerdict(facts: Facts): readonly string[] {
-  const { alert, route, occurrence, looks = [] } = facts;
-  const now = looks.at(-1);
+  const { alert, route, occurrence, ownVerdicts = [] } = facts;
+  const now = ownVerdicts.at(-1);
   if (alert === null || now === undefined) return [];
   const known = notifiedChannels(alert);
   return [...new Set(route.channels)].filter((channel) => {
     // A channel that waits to be notified of a rise gets the verdict with it.
     if (!known.has(channel) || pendingWorseSince(alert, channel) !== null) return false;
     const sent = sentVerdict(alert, channel);
-    const before = looks.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
+    const before =
+      ownVerdicts.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
     if (!turns(before, now)) return false;
     return !isUrgent(now) || before === null || mayNotify(facts, alert, channel);
   });
@@ -354,7 +355,7 @@ function changesQuietly({ laterMessageOf }: Facts, channel: string): boolean {
 }
 
 function byVerdict(facts: Facts): Recipients {
-  const now = facts.looks?.at(-1);
+  const now = facts.ownVerdicts?.at(-1);
   const due = dueVerdict(facts);
   const updated = due.filter((one) => now !== undefined && !isUrgent(now) && changesQuietly(facts, one));
   return { ...NOBODY, notified: due.filter((one) => !updated.includes(one)), updated };

@@ -28,7 +28,7 @@ const STOPPED = 40;
 
 /**
  * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
- * them counts. A later look may raise what an earlier one has lowered.
+ * them counts. A later verdict may raise what an earlier one has lowered.
  *
  * | verdict                                             | a rule                                  | an incident      |
  * |-----------------------------------------------------|-----------------------------------------|------------------|
@@ -47,13 +47,13 @@ const STOPPED = 40;
  */
 export function gradeByVerdict(
   spike: AlertSpike,
-  looks: readonly StoredVerdict[],
+  verdicts: readonly StoredVerdict[],
   {
     effects = DEFAULT_EFFECTS,
     members = [],
   }: { readonly effects?: VerdictEffects | undefined; readonly members?: readonly AlertSpike[] } = {},
 ): AlertSpike {
-  const latest = looks.at(-1);
+  const latest = verdicts.at(-1);
   const own = gravestOf([spike, ...members].map(({ severity }) => severity));
   if (latest === undefined || isChangeKind(spike.kind)) return { ...spike, severity: own };
   return { ...spike, severity: gradeOf({ ...spike, severity: own }, latest, effects) };
@@ -116,8 +116,8 @@ function isImitable({ counts, features, odds }: StoredVerdict): boolean {
  * attacks and got through, or so many that it does not matter, or the WAF stops so many requests that somebody is cut off. `share`
  * is the part of these numbers that is enough.
  */
-export function isTroublesome(looks: readonly StoredVerdict[], share = 1): boolean {
-  const verdict = looks.at(-1);
+export function isTroublesome(verdicts: readonly StoredVerdict[], share = 1): boolean {
+  const verdict = verdicts.at(-1);
   if (verdict === undefined) return false;
   const { blocked, challenged, hostile = 0, hostileThrough = 0 } = verdict.counts;
   if (hostileThrough >= share * HOSTILE_THROUGH || hostile >= share * HOSTILE_STOPPED) return true;

@@ -20,7 +20,7 @@ export async function followSearches(url: string) {
   const moments: SearchMoment[] = [];
   const newest = new Map<number, number>();
   let isAsking = false;
-  async function look(): Promise<void> {
+  async function search(): Promise<void> {
     if (isAsking) return;
     isAsking = true;
     try {
@@ -42,7 +42,7 @@ export async function followSearches(url: string) {
   return {
     moments: moments as readonly SearchMoment[],
     go(): void {
-      timer ??= setInterval(() => void look().catch(() => undefined), EVERY_MS);
+      timer ??= setInterval(() => void search().catch(() => undefined), EVERY_MS);
     },
     async stop(): Promise<void> {
       clearInterval(timer);

@@ -1,5 +1,5 @@
 import type { ExclusionClause } from "#model/advice.ts";
-import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
+import type { VerdictClass, VerdictTime } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
@@ -42,7 +42,7 @@ export interface Judged {
   readonly lacks: string;
   readonly kind: string;
   readonly truth: VerdictClass;
-  readonly look: VerdictLook;
+  readonly look: VerdictTime;
   readonly isIncident: boolean;
   readonly verdict: Pick<StoredVerdict, "said" | "likeliest" | "odds" | "isLasting" | "classes" | "features">;
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { VERDICT_CLASSES, VERDICT_LOOKS } from "#model/kinds.ts";
+import { VERDICT_CLASSES, VERDICT_TIMES } from "#model/kinds.ts";
 import { MOST_ODDS, type StoredVerdict, SURE_ODDS, storedVerdict } from "#model/verdict.ts";
 import { computeFeatures, SHIPPED_WEIGHTS } from "#stages/detection/verdict/compute-features.ts";
 import { judgeVerdict, oddsOf } from "#stages/detection/verdict/judge-verdict.ts";
@@ -20,7 +20,7 @@ const sumOf = ({ start = Number.NaN, features }: StoredVerdict) =>
 
 describe("a verdict", () => {
   test.each<[string, Told, string, string]>([
-    ["visitors at the first look", {}, "misfire", "May be a misfire"],
+    ["visitors in the first verdict", {}, "misfire", "May be a misfire"],
     ["visitors after half an hour", { look: "half-hour" }, "misfire", "Looks like a misfire"],
     ["visitors who go on", { look: "six-hours", lasting: 0.2 }, "misfire", "Misfire"],
     ["visitors who go on for a day", { look: "day", lasting: 1 }, "misfire", "Misfire"],
@@ -72,8 +72,8 @@ describe("a verdict", () => {
       expect(storedVerdict.parse(judge(told))).toEqual(judge(told));
   });
 
-  test("lasts only at the looks at 6 and 24 hours", () => {
-    const lasts = VERDICT_LOOKS.map((look) => judge({ look, lasting: 0.9 }).isLasting);
+  test("lasts only in the verdicts at 6 and 24 hours", () => {
+    const lasts = VERDICT_TIMES.map((look) => judge({ look, lasting: 0.9 }).isLasting);
     expect(lasts).toEqual([false, false, false, false, true, true]);
     expect(judge({ look: "day", lasting: null }).isLasting).toBe(false);
   });
@@ -92,7 +92,7 @@ describe("a verdict", () => {
     expect(judge()).toMatchObject({
       who: "40 addresses of 4 networks; 4 of the networks are usual here.",
       nextStep:
-        "60 of 60 requests in 1 h were stopped. Look at the sample. If visitors sent it, try the exclusion and mark the alert. The look at 2026-11-25 18:00 UTC says whether it lasts.",
+        "60 of 60 requests in 1 h were stopped. Look at the sample. If visitors sent it, try the exclusion and mark the alert. The verdict at 2026-11-25 18:00 UTC says whether it lasts.",
     });
     expect(judge({ ...ATTACK, ruleId: null, event: () => ({ ip: "203.0.113.7" }) }).nextStep).toBe(
       "None of 120 requests in 1 h got through. Check what else the addresses requested.",
@@ -225,7 +225,7 @@ describe("a verdict", () => {
 
   test("never calls anything safe or a botnet, and quotes no request", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, { ...CRAWLER, ...NAMED }])
-      for (const look of VERDICT_LOOKS) {
+      for (const look of VERDICT_TIMES) {
         const { title, for: reasons, against, who, nextStep } = judge({ ...told, look });
         const text = [title, ...reasons, against, who, nextStep].join(" ");
         expect(text).not.toMatch(/safe|botnet|shop\.example|1=1|Mozilla|compatible|undefined|NaN|null/i);
@@ -256,8 +256,8 @@ describe("with less evidence", () => {
     expect(verdict.classes.attack).toBeLessThan(0.5);
   });
 
-  test("visitors without records are no misfire at any look", () => {
-    for (const look of VERDICT_LOOKS) expect(judge({ look, request: null }).said).toBe("unclear");
+  test("visitors without records are no misfire at any time", () => {
+    for (const look of VERDICT_TIMES) expect(judge({ look, request: null }).said).toBe("unclear");
   });
 
   test("visitors on the first day are less surely a misfire, and no attack", () => {
@@ -292,8 +292,8 @@ describe("an attacker", () => {
     request: (index) => ({ matched: index % 10 === 0 ? matched : "a -- b" }),
   });
 
-  test.each(VERDICT_LOOKS)(
-    "that forges every header is no misfire at the look %s while idioms are sent",
+  test.each(VERDICT_TIMES)(
+    "that forges every header is no misfire in the verdict %s while idioms are sent",
     (look) => {
       const verdict = judge({ ...forged("1 union select name from users"), look, lasting: 1 });
       expect(verdict).toMatchObject({ said: "unclear", title: "Unclear: attack or misfire" });
@@ -302,8 +302,8 @@ describe("an attacker", () => {
     },
   );
 
-  test.each(VERDICT_LOOKS)(
-    "that repeats every request is no broken client at the look %s while idioms are sent",
+  test.each(VERDICT_TIMES)(
+    "that repeats every request is no broken client in the verdict %s while idioms are sent",
     (look) => {
       for (const share of [1, 2, 10]) {
         const matched = (index: number) => (index % share === 0 ? "<script>alert(1)</script>" : "a -- b");
@@ -319,7 +319,7 @@ describe("an attacker", () => {
   });
 
   test("with the name of a verified operator is no crawler while idioms are sent", () => {
-    for (const look of VERDICT_LOOKS) {
+    for (const look of VERDICT_TIMES) {
       const { said } = judge({ ...ATTACK, ...NAMED, look });
       expect(["attack", "unclear"]).toContain(said);
     }
@@ -329,7 +329,7 @@ describe("an attacker", () => {
     ["minute", "half-hour", 6, 0.75, 0.8],
     ["half-hour", "six-hours", 5, 0.7, 0.75],
   ] as const)(
-    "needs better odds for a misfire at the look %s than at %s",
+    "needs better odds for a misfire in the verdict %s than in the verdict %s",
     (early, late, sessions, low, high) => {
       const between = {
         event: () => ({ ja4: "t13d1516h2" }),
@@ -343,7 +343,7 @@ describe("an attacker", () => {
     },
   );
 
-  test("needs the same odds for a misfire at both looks of a pair", () => {
+  test("needs the same odds for a misfire in both verdicts of a pair", () => {
     const saidAt = (look: StoredVerdict["look"], sessions: number) =>
       judge({
         look,
@@ -405,7 +405,7 @@ test("the odds of any evidence add up to one, and none is above the most that is
   fc.assert(
     fc.property(
       shares,
-      fc.constantFrom(...VERDICT_LOOKS),
+      fc.constantFrom(...VERDICT_TIMES),
       fc.boolean(),
       ({ cookie, idiom, hosts, urls, rules, logged }, look, bare) => {
         const verdict = judge({

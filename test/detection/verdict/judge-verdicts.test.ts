@@ -1,12 +1,12 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { findDueLooks, readVerdicts } from "#db/detection/verdicts.ts";
+import { findDueVerdicts, readVerdicts } from "#db/detection/verdicts.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createJudgeVerdictsJob, type JudgeVerdictsDeps } from "#jobs/detection/judge-verdicts.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { VERDICT_LOOKS } from "#model/kinds.ts";
+import { VERDICT_TIMES } from "#model/kinds.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
@@ -85,7 +85,7 @@ function createJob(nowMs: () => number, over: Partial<JudgeVerdictsDeps> = {}) {
   return { noted, run: (signal?: AbortSignal) => runJob(job, signal) };
 }
 
-const looksOf = async (id: number) => ((await readVerdicts(db, [id])).get(id) ?? []).map(({ look }) => look);
+const timesOf = async (id: number) => ((await readVerdicts(db, [id])).get(id) ?? []).map(({ look }) => look);
 
 test("a verdict is judged from the facts of the alert's events since its window began", async () => {
   const id = await addSpike("942100");
@@ -102,7 +102,7 @@ test("a verdict is judged from the facts of the alert's events since its window 
     crawler: null,
   });
   expect(noted).toEqual({ learn: [], stored: 1 });
-  expect(await run()).toBe("no alert needs a look");
+  expect(await run()).toBe("no verdict is due");
 });
 
 test("the sample has the text that matched, from the row of the search, before a record is stored", async () => {
@@ -135,7 +135,7 @@ test("two replicas at once store one verdict of each spike, and both end well", 
     createJob(() => OPENED + MINUTE_MS - 1, { database: connectAs(name, database) }),
   );
   await Promise.all(replicas.map(({ run }) => run()));
-  expect(await Promise.all(ids.map(looksOf))).toEqual([["first"], ["first"], ["first"]]);
+  expect(await Promise.all(ids.map(timesOf))).toEqual([["first"], ["first"], ["first"]]);
 });
 
 test("an alert is judged again after 1, 5 and 30 minutes, 6 hours and a day, also if it is over by then", async () => {
@@ -148,25 +148,25 @@ test("an alert is judged again after 1, 5 and 30 minutes, 6 hours and a day, als
     nowMs = OPENED + afterMs;
     if (afterMs === 6 * HOUR_MS) await db.update(spikes).set({ closedAt: new Date(nowMs) });
     await run();
-    seen.push(await looksOf(id));
+    seen.push(await timesOf(id));
   }
-  expect(seen).toEqual([1, 2, 2, 3, 3, 4, 5, 5, 6, 6].map((count) => VERDICT_LOOKS.slice(0, count)));
+  expect(seen).toEqual([1, 2, 2, 3, 3, 4, 5, 5, 6, 6].map((count) => VERDICT_TIMES.slice(0, count)));
 });
 
-test("a spike that was found late is judged at the look that its age allows, after those that were not", async () => {
+test("a spike that was found late is judged at the time that its age allows, after those that were not", async () => {
   const openedAt = new Date(OPENED - 7 * HOUR_MS);
   const spike = (ruleId: string, isLate: boolean) =>
     newSpike(openedAt.getTime(), { ruleId, isLate, closedAt: isLate ? new Date(OPENED - HOUR_MS) : null });
   const rows = [spike("1", true), spike("2", false), spike("3", true)];
   const ids = (await db.insert(spikes).values(rows).returning({ id: spikes.id })).map(({ id }) => id);
-  const due = await findDueLooks(db, OPENED, 10);
+  const due = await findDueVerdicts(db, OPENED, 10);
   expect(due.map(({ spike, look }) => [spike.ruleId, look])).toEqual([
     ["2", "six-hours"],
     ["1", "six-hours"],
     ["3", "six-hours"],
   ]);
   await createJob(() => OPENED).run();
-  expect(await Promise.all(ids.map(looksOf))).toEqual([["six-hours"], ["six-hours"], ["six-hours"]]);
+  expect(await Promise.all(ids.map(timesOf))).toEqual([["six-hours"], ["six-hours"], ["six-hours"]]);
 });
 
 test("the next run judges the spikes that a killed run has not judged", async () => {
@@ -185,7 +185,7 @@ test("the next run judges the spikes that a killed run has not judged", async ()
   await expect(dying.run(killed.signal)).rejects.toThrow(/abort/i);
   expect((await readVerdicts(db, ids)).size).toBe(1);
   await createJob(() => OPENED).run();
-  expect(await Promise.all(ids.map(looksOf))).toEqual([["first"], ["first"], ["first"]]);
+  expect(await Promise.all(ids.map(timesOf))).toEqual([["first"], ["first"], ["first"]]);
 });
 
 test("an alert that cannot be judged stops no other one, and is tried again", async () => {
@@ -197,10 +197,10 @@ test("an alert that cannot be judged stops no other one, and is tried again", as
     },
   });
   await expect(run()).rejects.toThrow("DNS is broken");
-  expect(await looksOf(whole)).toEqual(["first"]);
-  expect(await looksOf(broken)).toEqual([]);
+  expect(await timesOf(whole)).toEqual(["first"]);
+  expect(await timesOf(broken)).toEqual([]);
   await createJob(() => OPENED).run();
-  expect(await looksOf(broken)).toEqual(["first"]);
+  expect(await timesOf(broken)).toEqual(["first"]);
 });
 
 test("a crawler is named only if the operator of its addresses is verified", async () => {

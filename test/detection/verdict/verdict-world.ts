@@ -1,5 +1,5 @@
 import type { NewSpike } from "#db/detection/spikes.ts";
-import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictLook } from "#model/kinds.ts";
+import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictTime } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 
 /** An open spike of a rule in zone 101. */
@@ -35,7 +35,7 @@ export function newSpike(openedAtMs: number, over: Partial<NewSpike> = {}): NewS
   };
 }
 
-export function verdictOf(look: VerdictLook, judgedAt: number): StoredVerdict {
+export function verdictOf(look: VerdictTime, judgedAt: number): StoredVerdict {
   return {
     look,
     judgedAt,

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { findDueLooks, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
+import { findDueVerdicts, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
@@ -19,9 +19,9 @@ async function addSpike(over: Parameters<typeof newSpike>[1] = {}): Promise<numb
 }
 
 const dueAt = async (nowMs: number, limit = 40) =>
-  (await findDueLooks(db, nowMs, limit)).map(({ spike, look }) => [spike.id, look]);
+  (await findDueVerdicts(db, nowMs, limit)).map(({ spike, look }) => [spike.id, look]);
 
-test("one of two replicas that judge the same look stores it", async () => {
+test("one of two replicas that judge the same spike stores the verdict", async () => {
   const spike = { id: await addSpike(), zoneId: 101 };
   const replicas = [connectAs("one", database), connectAs("other", database)];
   const stored = await Promise.all(
@@ -31,7 +31,7 @@ test("one of two replicas that judge the same look stores it", async () => {
   expect((await readVerdicts(db, [spike.id])).get(spike.id)).toHaveLength(1);
 });
 
-test("readVerdicts returns the looks of each spike, the oldest first, and leaves out spikes without any", async () => {
+test("readVerdicts returns the verdicts of each spike, the oldest first, and leaves out spikes without any", async () => {
   const [one, other, none] = [
     await addSpike(),
     await addSpike({ ruleId: "2" }),
@@ -56,7 +56,7 @@ test("a request with NUL and half characters is stored readable, and everything 
   expect(stored).toEqual({ ...verdict, sample: { ...sample, matched: "a\ufffdb\ufffdc" } });
 });
 
-test("each look is due at its time after the opening, and no more once it is stored", async () => {
+test("each verdict is due at its time after the opening, and no more once it is stored", async () => {
   const id = await addSpike();
   const times = [
     ["first", 0],
@@ -75,12 +75,12 @@ test("each look is due at its time after the opening, and no more once it is sto
   }
 });
 
-test("only the latest of several missed looks is due, until a spike is two days old", async () => {
+test("only the latest of several missed verdicts is due, until a spike is two days old", async () => {
   const id = await addSpike({ closedAt: new Date(OPENED + HOUR_MS) });
   expect(await dueAt(OPENED + 7 * HOUR_MS)).toEqual([[id, "six-hours"]]);
   await storeVerdict(db, { id, zoneId: 101 }, verdictOf("six-hours", OPENED + 7 * HOUR_MS));
   expect(await dueAt(OPENED + 8 * HOUR_MS)).toEqual([]);
-  // A replica whose clock is behind does not go back to an earlier look.
+  // A replica whose clock is behind does not go back to an earlier verdict.
   expect(await dueAt(OPENED + 5 * HOUR_MS)).toEqual([]);
   expect(await dueAt(OPENED + 2 * DAY_MS - 1)).toEqual([[id, "day"]]);
   expect(await dueAt(OPENED + 2 * DAY_MS)).toEqual([]);

@@ -46,14 +46,14 @@ export async function openStream(
   });
   const wait = (isDone: () => boolean, what: string) =>
     new Promise<void>((resolve, reject) => {
-      const look = () => {
+      const check = () => {
         if (!isDone() && !isEnded) return;
-        waiting.delete(look);
+        waiting.delete(check);
         if (isDone()) resolve();
         else reject(new Error(`the stream ended before ${what}: ${text.slice(0, 2_000)}`));
       };
-      waiting.add(look);
-      look();
+      waiting.add(check);
+      check();
     });
   await wait(() => text.includes("\r\n\r\n"), "its head");
   const split = text.indexOf("\r\n\r\n");

@@ -64,27 +64,27 @@ export function createAlertReplay({
   let count = 0;
   let firstMinutes: ReadonlyMap<number, number> = new Map();
 
-  function readLooks(spikes: readonly ReplayedSpike[], minute: number) {
-    const looks = new Map<number, readonly StoredVerdict[]>();
+  function readVerdicts(spikes: readonly ReplayedSpike[], minute: number) {
+    const bySpike = new Map<number, readonly StoredVerdict[]>();
     for (const spike of spikes) {
       if (verdicts === null || isChangeKind(spike.kind)) continue;
       // A rule that was alone before keeps what was said about it.
-      if (spike.memberOf != null) looks.set(spike.id, verdicts.knownOf(spike.id));
+      if (spike.memberOf != null) bySpike.set(spike.id, verdicts.knownOf(spike.id));
       if (spike.memberOf != null) continue;
       const { id, attackers, since, closedAt } = spike;
       const ruleId = spike.kind === "sources" ? null : spike.ruleId;
       const openedAt = Math.ceil(spike.openedAt.getTime() / MINUTE_MS);
       const judged = { id, ruleId, attackers, since, openedAt, isOpen: closedAt === null };
-      looks.set(id, verdicts.looksOf(judged, minute));
+      bySpike.set(id, verdicts.verdictsOf(judged, minute));
     }
-    return looks;
+    return bySpike;
   }
 
   /** Returns the spikes with the severities of alerts, and the alerts that incidents take over from rules. */
   function grade(
     minute: number,
     spikes: readonly ReplayedSpike[],
-    looks: ReturnType<typeof readLooks>,
+    bySpike: ReturnType<typeof readVerdicts>,
   ): AlertSpike[] {
     const found = endTogether(
       spikes.map((spike) => toAlertSpike(spike)),
@@ -101,7 +101,7 @@ export function createAlertReplay({
     }
     const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
     return found.map((spike) =>
-      gradeByVerdict({ ...spike, takesOver: taken.get(spike.id) ?? null }, looks.get(spike.id) ?? [], {
+      gradeByVerdict({ ...spike, takesOver: taken.get(spike.id) ?? null }, bySpike.get(spike.id) ?? [], {
         members: membersOf.get(spike.id) ?? [],
       }),
     );
@@ -115,8 +115,8 @@ export function createAlertReplay({
       if (known === undefined || known.id <= spike.id) newest.set(fingerprintOf(spike), spike);
     }
     const spikes = [...newest.values()];
-    const looks = readLooks(spikes, minute);
-    const graded = grade(minute, spikes, looks);
+    const bySpike = readVerdicts(spikes, minute);
+    const graded = grade(minute, spikes, bySpike);
     const nowMs = minute * MINUTE_MS;
     const awaited = new Set(findWaitingSums(graded, nowMs).map(({ id }) => id));
     const read = {
@@ -126,7 +126,7 @@ export function createAlertReplay({
       silences: [],
       firing: [],
       firstMinutes,
-      verdicts: looks,
+      verdicts: bySpike,
       awaited,
     };
     const context = withSameMisfires(read, graded, (one) => alerts.get(alertOf(one))?.record ?? null);
@@ -144,7 +144,7 @@ export function createAlertReplay({
       alerts.set(fingerprint, { number, record: decision.alert });
       if (number === null || !isSent) continue;
       const { attackers = [] } = replayed.get(spike.id) ?? {};
-      const verdict = looks.get(spike.id)?.at(-1);
+      const verdict = bySpike.get(spike.id)?.at(-1);
       messages.push({
         at: minute,
         incident: number,

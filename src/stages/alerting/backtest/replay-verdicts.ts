@@ -1,7 +1,13 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { type ActionClass, SOURCE_KINDS, type VerdictLook } from "#model/kinds.ts";
+import { type ActionClass, SOURCE_KINDS, type VerdictTime } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
-import { dueLook, LOOK_AFTER_MS, MOST_EVENTS, MOST_RECORDS, type StoredVerdict } from "#model/verdict.ts";
+import {
+  dueVerdictTime,
+  MOST_EVENTS,
+  MOST_RECORDS,
+  type StoredVerdict,
+  VERDICT_AFTER_MS,
+} from "#model/verdict.ts";
 import { type SourceEvent, sourceKeyOf } from "#stages/detection/sources/source-event.ts";
 import { crawlerOfNetwork } from "#stages/detection/verdict/crawlers.ts";
 import type { UsualValues, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
@@ -20,7 +26,7 @@ export interface RecordedEvent extends SourceEvent {
   readonly request?: RequestDetails;
 }
 
-/** Spikes that wait for a look. In a flood of spikes the first ones have no later look. */
+/** Spikes that wait for a verdict. In a flood of spikes the first ones have no later verdict. */
 const MOST_SPIKES = 100;
 /** The first and the last hours of an alert, which show whether it lasts. */
 const COMPARED_MS = 2 * HOUR_MS;
@@ -51,11 +57,11 @@ interface Followed {
   events: Kept[];
   /** Number of events of the first hours. */
   first: number;
-  readonly looks: StoredVerdict[];
+  readonly verdicts: StoredVerdict[];
 }
 
 /**
- * Judges the spikes of a replayed zone at each look with the evidence that the service would have: the events so far, and what
+ * Judges the spikes of a replayed zone at each time with the evidence that the service would have: the events so far, and what
  * was usual before the day of the spike.
  */
 export function createVerdictReplay(judge: (evidence: VerdictEvidence) => StoredVerdict) {
@@ -98,7 +104,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       usual: usual.read(),
       events: [],
       first: 0,
-      looks: [],
+      verdicts: [],
     };
     const news = spike.attackers.map(({ kind, key }) => `${kind}=${key}`).filter((key) => !one.keys.has(key));
     const isWider = before === undefined || news.length > 0 || spike.since < one.spike.since;
@@ -120,7 +126,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
 
   function judgeAt(
     { spike, events, first, ...one }: Followed,
-    look: VerdictLook,
+    look: VerdictTime,
     minute: number,
   ): StoredVerdict {
     const judgedAt = minute * MINUTE_MS;
@@ -147,7 +153,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       usual: { ...one.usual, hasCookies: usual.read().hasCookies },
       crawler: crawlerOfNetwork(kept.map(({ event }) => event)),
       lasting:
-        LOOK_AFTER_MS[look] < LOOK_AFTER_MS["six-hours"] || first === 0
+        VERDICT_AFTER_MS[look] < VERDICT_AFTER_MS["six-hours"] || first === 0
           ? null
           : recent / Math.min(first, MOST_EVENTS),
     });
@@ -155,14 +161,14 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
 
   return {
     take,
-    /** Returns the verdicts of a spike up to the end of a minute, the oldest look first. Judges it at the looks that are due. */
-    looksOf(spike: JudgedSpike, minute: number): readonly StoredVerdict[] {
+    /** Returns the verdicts of a spike up to the end of a minute, the oldest first. Adds those that are due. */
+    verdictsOf(spike: JudgedSpike, minute: number): readonly StoredVerdict[] {
       const one = follow(spike);
-      const due = dueLook(spike.openedAt * MINUTE_MS, minute * MINUTE_MS, one.looks.at(-1)?.look);
-      if (due !== null) one.looks.push(judgeAt(one, due, minute));
-      return one.looks;
+      const due = dueVerdictTime(spike.openedAt * MINUTE_MS, minute * MINUTE_MS, one.verdicts.at(-1)?.look);
+      if (due !== null) one.verdicts.push(judgeAt(one, due, minute));
+      return one.verdicts;
     },
-    knownOf: (id: number): readonly StoredVerdict[] => followed.get(id)?.looks ?? [],
+    knownOf: (id: number): readonly StoredVerdict[] => followed.get(id)?.verdicts ?? [],
     forget: (id: number) => void followed.delete(id),
   };
 }

@@ -77,7 +77,7 @@ export interface Routing {
 
 /** Timing of a route that does not set its own. */
 export const DEFAULT_TIMING: Timing = {
-  // An incident opens with its attacker, so a rule waits only for the next look at the sources.
+  // An incident opens with its attacker, so a rule waits only for the next judgement of the sources.
   groupWaitMs: 10_000,
   groupIntervalMs: 5 * MINUTE_MS,
   repeatIntervalMs: 4 * 60 * MINUTE_MS,

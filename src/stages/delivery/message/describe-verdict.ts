@@ -3,7 +3,7 @@ import { toLine } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { ACTION_CLASSES, type VerdictLook } from "#model/kinds.ts";
+import { ACTION_CLASSES, type VerdictTime } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
 import { sayBackground, sayOdds } from "#model/words.ts";
 import { formatTime, isNews } from "./describe-alert.ts";
@@ -18,7 +18,7 @@ export interface OutlineRow {
   readonly isCode?: boolean;
 }
 
-const LABELS: Readonly<Record<VerdictLook, string>> = {
+const LABELS: Readonly<Record<VerdictTime, string>> = {
   first: "Verdict",
   minute: "Verdict after 1 minute",
   "five-minutes": "Verdict after 5 minutes",

@@ -1,6 +1,6 @@
 /** What a verdict is judged by: events, nearby rules and usual values. */
 import { HOUR_MS } from "#lib/units.ts";
-import { type ActionClass, USUAL_DIMENSIONS, type UsualDimension, type VerdictLook } from "#model/kinds.ts";
+import { type ActionClass, USUAL_DIMENSIONS, type UsualDimension, type VerdictTime } from "#model/kinds.ts";
 import type { RequestDetails, RequestFacts } from "#model/request-facts.ts";
 import type { FirstUse, UsualValue } from "#model/stored-sources.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
@@ -46,7 +46,7 @@ export interface UsualValues {
 
 /** Everything that a verdict is judged from. Times are epoch ms. */
 export interface VerdictEvidence {
-  readonly look: VerdictLook;
+  readonly look: VerdictTime;
   readonly judgedAt: number;
   /** Start of the alert. */
   readonly openedAt: number;
@@ -67,7 +67,7 @@ export interface VerdictEvidence {
   readonly usual: UsualValues;
   /** Name of the operator whose crawler sends most of the events, if that was verified. */
   readonly crawler: string | null;
-  /** Events of the last two hours relative to those of the alert's first two hours; null before the look at 6 hours. */
+  /** Events of the last two hours relative to those of the alert's first two hours; null before the verdict at 6 hours. */
   readonly lasting: number | null;
 }
 

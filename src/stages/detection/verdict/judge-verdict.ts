@@ -8,7 +8,7 @@ import {
   VERDICT_FEATURES,
   type VerdictClass,
   type VerdictFeature,
-  type VerdictLook,
+  type VerdictTime,
   type VerdictWord,
 } from "#model/kinds.ts";
 import { isResponseRule } from "#model/rules.ts";
@@ -29,9 +29,9 @@ import {
   titleOf,
 } from "./word-verdict.ts";
 
-/** A class is said from these odds on; a misfire needs better ones, the best at the first look. */
+/** A class is said from these odds on; a misfire needs better ones, the best at the first verdict. */
 const LEAST_ODDS = 0.5;
-const LEAST_MISFIRE_ODDS: Readonly<Record<VerdictLook, number>> = {
+const LEAST_MISFIRE_ODDS: Readonly<Record<VerdictTime, number>> = {
   first: 0.8,
   minute: 0.8,
   "five-minutes": 0.75,
@@ -197,7 +197,7 @@ function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, numbe
   return toRecord(VERDICT_CLASSES, (name) => cut(odds[name]));
 }
 
-function leastMisfireOdds(look: VerdictLook, { session }: Features): number {
+function leastMisfireOdds(look: VerdictTime, { session }: Features): number {
   return (session ?? 0) < LEAST_SESSIONS ? SURE_ODDS : LEAST_MISFIRE_ODDS[look];
 }
 

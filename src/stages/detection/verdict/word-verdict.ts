@@ -5,7 +5,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { isNetworkText } from "#model/ip-address.ts";
 import { VERDICT_CLASSES, type VerdictClass, type VerdictFeature, type VerdictWord } from "#model/kinds.ts";
 import { holdsIdiom } from "#model/request-facts.ts";
-import { countThrough, LOOK_AFTER_MS, type SampleRequest, type StoredVerdict } from "#model/verdict.ts";
+import { countThrough, type SampleRequest, type StoredVerdict, VERDICT_AFTER_MS } from "#model/verdict.ts";
 import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
 import { mostFrequent, type VerdictRequest } from "./requests.ts";
@@ -117,15 +117,15 @@ export function describeNextStep(
   const stops = blocked + challenged;
   const stopped = `${stops === 0 ? "None" : formatWhole(stops)} ${ofAll} ${stops > 1 ? "were" : "was"} stopped.${unknown}`;
   const block = sayBlock(requests);
-  const waits = LOOK_AFTER_MS[look] < LOOK_AFTER_MS["six-hours"];
-  const later = openedAt + LOOK_AFTER_MS["six-hours"];
+  const waits = VERDICT_AFTER_MS[look] < VERDICT_AFTER_MS["six-hours"];
+  const later = openedAt + VERDICT_AFTER_MS["six-hours"];
   const steps: Record<VerdictWord, string> = {
     attack:
       through === 0 && other === 0
         ? `${passed} Check what else the addresses requested.`
         : `${passed}${block === "" ? "" : ` ${block}`}${ruleId === null ? "" : `${block === "" ? " Switch" : " Or switch"} rule ${ruleId} to blocking.`}`,
     misfire: waits
-      ? `${stopped} Look at the sample. If visitors sent it, ${ruleId === null ? "" : "try the exclusion and "}mark the alert. The look at ${showTime(later - (later % MINUTE_MS))} UTC says whether it lasts.`
+      ? `${stopped} Look at the sample. If visitors sent it, ${ruleId === null ? "" : "try the exclusion and "}mark the alert. The verdict at ${showTime(later - (later % MINUTE_MS))} UTC says whether it lasts.`
       : `${stopped} ${isLasting ? "Try the exclusion: it shows what it would have silenced." : "It is over. Look at the sample and mark the alert."}`,
     scanner: `${passed} ${through === 0 ? "Mark the alert." : `Check what the site answered.${block === "" ? "" : ` ${block}`}`}`,
     "broken-client": `${stopped} Find the owner of the client by the sample, and mark the alert.`,

@@ -53,8 +53,8 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
         <Numbers verdict={verdict} />
       </details>
       <details>
-        <summary>{many(verdicts.length, "look")}</summary>
-        <Looks verdicts={verdicts} />
+        <summary>{many(verdicts.length, "verdict")}</summary>
+        <Verdicts verdicts={verdicts} />
       </details>
     </Panel>
   );
@@ -143,13 +143,13 @@ function Numbers({ verdict }: { readonly verdict: Verdict }) {
   );
 }
 
-function Looks({ verdicts }: Pick<AlertDetail, "verdicts">) {
+function Verdicts({ verdicts }: Pick<AlertDetail, "verdicts">) {
   return (
     <DataTable
       rows={verdicts}
       idOf={({ look }) => look}
       columns={[
-        { head: "look", cell: ({ look }) => look },
+        { head: "time", cell: ({ look }) => look },
         { head: "judged", cell: ({ judgedAt }) => <Moment at={judgedAt} /> },
         { head: "verdict", cell: ({ title }) => <Payload prose text={title} /> },
         { head: "odds", className: "lw-number", cell: ({ odds }) => formatShare(odds) },
