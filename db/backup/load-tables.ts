@@ -51,10 +51,7 @@ export async function loadStore<T>(
     await setUnlimited(transaction);
     await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.migrate})`);
     await applyMigrations(client, { after: 0, to: migration });
-    const { rows } = await tx.execute<{ name: string }>(
-      sql`select relname::text as name from pg_class where relnamespace = 'public'::regnamespace`,
-    );
-    const made = new Set(rows.map(({ name }) => name));
+    const made = await readNames(tx);
     const known = tables.filter(({ name }) => made.has(name));
     // A trigger would write the rows of another table a second time.
     for (const { name } of known) await switchTriggers(tx, name, "disable");
@@ -81,10 +78,18 @@ export async function loadStore<T>(
     await applyMigrations(client, { after: migration });
     // No process of the new database holds a lease. The fences go on.
     await tx.update(leases).set({ holder: null, expiresAt: null });
-    // The planner has no statistics yet, and the first searches would be slow.
-    for (const { name } of known) await tx.execute(sql`analyze ${sql.identifier(name)}`);
+    // The planner has no statistics yet, and the first searches would be slow. A later migration may have dropped a table.
+    const left = await readNames(tx);
+    for (const { name } of known) if (left.has(name)) await tx.execute(sql`analyze ${sql.identifier(name)}`);
     return finish(tx);
   });
+}
+
+async function readNames(tx: Queryable): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.execute<{ name: string }>(
+    sql`select relname::text as name from pg_class where relnamespace = 'public'::regnamespace`,
+  );
+  return new Set(rows.map(({ name }) => name));
 }
 
 async function switchTriggers(tx: Queryable, table: string, state: "enable" | "disable"): Promise<void> {
