@@ -21,7 +21,7 @@ interface RuleCell {
   readonly repairs: number;
 }
 
-interface Asked {
+interface HourCells {
   readonly zoneId: number;
   /** Start of the hour, epoch ms. */
   readonly startsAt: number;
@@ -34,7 +34,7 @@ interface Asked {
  */
 export async function readRuleCells(
   db: Queryable,
-  { zoneId, startsAt, limit }: Asked,
+  { zoneId, startsAt, limit }: HourCells,
 ): Promise<{ readonly comparedAt: number | null; readonly cells: RuleCell[] }> {
   const hour = new Date(startsAt);
   const { rows } = await db.execute<
@@ -77,7 +77,7 @@ const PASSES = 5;
 /** Returns what the last passes over the hour's day showed of the hour, newest first. An unchanged page is not counted again. */
 export async function readHourPasses(
   db: Queryable,
-  { zoneId, startsAt }: Pick<Asked, "zoneId" | "startsAt">,
+  { zoneId, startsAt }: Pick<HourCells, "zoneId" | "startsAt">,
 ): Promise<HourPass[]> {
   const day = sql`(${new Date(startsAt)}::timestamptz at time zone 'UTC')::date`;
   const { rows } = await db.execute<{ [Key in keyof HourPass]: HourPass[Key] }>(sql`

@@ -228,14 +228,14 @@ export async function readAttacks(
  */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
   const { zoneId, ruleId, incident, closedAt, isLate } = spikes;
-  const isToldAlready = and(
+  const isNotifiedAlready = and(
     eq(zoneId, spike.zoneId),
     eq(ruleId, spike.ruleId),
     eq(incident, spike.incident ?? ""),
     gte(closedAt, spike.openedAt),
     eq(isLate, false),
   );
-  if ((await db.$count(spikes, isToldAlready)) > 0) return null;
+  if ((await db.$count(spikes, isNotifiedAlready)) > 0) return null;
   const opened = await db
     .insert(spikes)
     .values(spike)

@@ -108,8 +108,8 @@ const USES = USUAL_DIMENSIONS.map((dimension) => {
     from e where ${dimension} <> '' and ${user} not in ('', 'erased') group by 2, 3`;
 });
 /**
- * Reads `e` with the columns ms, day, ip, asn, ja4 and path, in Postgres and in DuckDB. The first users of each value on each
- * day are enough: who is among the first users of all days is among those of its day. They come in the order of time.
+ * Reads `e` with the columns ms, day, ip, asn, ja4 and path, in Postgres and in DuckDB. A value is usual after enough
+ * different users. The first users of each day are enough, because the first users of all days are among them. Sorted by time.
  */
 const FIRST_USES = `
   used as (${USES.join(" union all ")}),

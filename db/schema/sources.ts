@@ -80,9 +80,9 @@ export const zoneUsual = pgTable(
 );
 
 /**
- * The minutes of a zone's hour that the detectors have judged. An hour is judged if each minute was, with all its stored
- * events: `judged` in judged-hours.ts is the condition. Written by detect-spikes, detect-sources and judge-late; a
- * table beside `coverage_windows`, because whoever stores a page locks the rows of that one.
+ * The minutes of a zone's hour that the detectors have judged. An hour is judged if each of its minutes was judged
+ * with all its stored events; `judged` in judged-hours.ts is the condition. Written by detect-spikes, detect-sources and
+ * judge-late. It is no part of `coverage_windows`, because storing a page locks rows of that table.
  */
 export const judgedHours = pgTable(
   "judged_hours",
@@ -91,7 +91,7 @@ export const judgedHours = pgTable(
     /** The minutes that the detector of rules has judged one after the other, [from, through). */
     rulesFrom: timestamp({ withTimezone: true }),
     rulesThrough: timestamp({ withTimezone: true }),
-    /** Whether a tick judged minutes of the hour when they were new. Hours before the first of these are history. */
+    /** True if a tick judged minutes of the hour when they were new. Hours before the zone's first such hour are history. */
     isLive: boolean().notNull().default(false),
     judgedAt: timestamp({ withTimezone: true }),
     zoneId: integer().notNull(),

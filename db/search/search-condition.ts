@@ -154,14 +154,14 @@ const PARALLEL_WORKERS = 4;
 /** Megabytes of one sort or hash table in all processes of a search together, and in each of them. */
 const TOGETHER_MB = 160;
 const MOST_MB = 64;
-type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;
+type SearchDatabase = Pick<Database, "client" | "pool" | "parallelWorkers">;
 
 /**
  * Runs the statements of one search on one view of the data, so that rows, totals and the manifest agree
  * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
  */
 export function inSearchTransaction<T>(
-  database: Asked,
+  database: SearchDatabase,
   run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   const workers = database.parallelWorkers ?? PARALLEL_WORKERS;

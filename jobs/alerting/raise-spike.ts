@@ -16,7 +16,7 @@ import { readLearning } from "#db/detection/judged-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
-import { sayMarksBefore } from "#model/words.ts";
+import { describeMarksBefore } from "#model/words.ts";
 import { findWas, notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
@@ -252,7 +252,7 @@ async function refreshDetails(
 async function describeMarks(tx: Queryable, spike: AlertSpike, nowMs: number): Promise<string> {
   const { zoneId, ruleId, id: spikeId, openedAtMs } = spike;
   const alert = { zoneId, ruleId, spikeId, firedAt: new Date(openedAtMs), resolvedAt: null };
-  return sayMarksBefore(pickSame(await readSubjectMarks(tx, alert, nowMs - REMEMBERED_MS))).join(" ");
+  return describeMarksBefore(pickSame(await readSubjectMarks(tx, alert, nowMs - REMEMBERED_MS))).join(" ");
 }
 
 async function readAdvice(

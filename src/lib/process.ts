@@ -32,7 +32,7 @@ export function childEnvironment(): Record<string, string> {
 export function followParent(stop: (reason: string) => void, reload: () => void = () => undefined): void {
   if (process.channel === undefined) return;
   process.on("message", (message) => {
-    if (message === "stop") stop("the starter was told to stop");
+    if (message === "stop") stop("the starter was asked to stop");
     if (message === "reload") reload();
   });
   process.once("disconnect", () => stop("the starter is gone"));

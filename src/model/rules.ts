@@ -102,5 +102,5 @@ const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", 
 export function describeLearning(untilMs: number): string {
   const day = DAYS[(Math.floor(untilMs / DAY_MS) + 4) % 7];
   const time = new Date(untilMs).toISOString().slice(11, 16);
-  return `learning until ${day} ${time} UTC: only attacks over the fixed lines are told`;
+  return `learning until ${day} ${time} UTC: only attacks over the fixed lines notify`;
 }

@@ -37,7 +37,9 @@ const MOST_DAYS = 3;
 const formatDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
 
 /** Returns a sentence for each mark, which come the newest first: `You called this a misfire on 3 and 9 November.` */
-export function sayMarksBefore(marks: readonly { readonly mark: Mark; readonly at: string }[]): string[] {
+export function describeMarksBefore(
+  marks: readonly { readonly mark: Mark; readonly at: string }[],
+): string[] {
   return [...Map.groupBy(marks, ({ mark }) => mark)].map(([mark, of]) => {
     const days = [...new Set(of.map(({ at }) => formatDay.format(Date.parse(at))))];
     const rest = days.length > MOST_DAYS ? ` and ${days.length - MOST_DAYS} days before` : "";
@@ -53,7 +55,7 @@ export function sayMarksBefore(marks: readonly { readonly mark: Mark; readonly a
 }
 
 /** Returns `93 of 100`. */
-export function sayOdds(odds: number): string {
+export function formatOdds(odds: number): string {
   return `${Math.round(odds * 100)} of 100`;
 }
 
@@ -77,7 +79,7 @@ export function rowsOfOdds({ start, features }: Pick<StoredVerdict, "start" | "f
 }
 
 /** Returns why the odds are not those of the sum of their rows; empty if they are. */
-export function sayLimits({
+export function describeLimits({
   start,
   features,
   counts,
@@ -94,7 +96,7 @@ export function sayLimits({
 }
 
 /** Returns what would have come anyway: `3 events an hour on average of the day before; 12 events of addresses that always send this are left out`. */
-export function sayBackground(background: StoredVerdict["background"]): string {
+export function describeBackground(background: StoredVerdict["background"]): string {
   if (background === undefined) return "";
   const { events, perHour } = background;
   // Without any in the day before, the headline says what is usual.
@@ -131,7 +133,7 @@ interface Unsent {
 }
 
 /** Returns why channels were not notified of a transition, each reason in words; empty if none applies. */
-export function sayUnsent({ silencedBy, mutedBy, held, waiting }: Unsent): string[] {
+export function describeUnsent({ silencedBy, mutedBy, held, waiting }: Unsent): string[] {
   return [
     ...(silencedBy === null ? [] : [`silenced by #${silencedBy}`]),
     ...(mutedBy === null ? [] : [MUTE_WORDS[mutedBy]]),

@@ -14,7 +14,7 @@ import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-life.ts";
 
 /** The parts that an operation answers from. A face makes them for each call. */
-export interface Asked {
+export interface QueryContext {
   readonly caller: Caller;
   /** The pool for questions of clients. */
   readonly db: Queryable;
@@ -35,10 +35,10 @@ export interface Asked {
 }
 
 /** The parts that need no database. */
-export type Settled = Pick<Asked, "service" | "zones" | "now">;
+export type Settled = Pick<QueryContext, "service" | "zones" | "now">;
 
 /** The same for an operation that changes something. */
-export interface Changing extends Asked {
+export interface Changing extends QueryContext {
   /** The transaction of the change and of its audit entry. */
   readonly tx: Queryable;
   /** The pool, for work that is no transaction. Its changes must be safe to repeat. */
@@ -158,7 +158,7 @@ export interface Query<
   readonly scope: Exclude<Scope, "act">;
   /** Answers from the settings alone, so that the command line opens no database; null for an input that needs one. */
   readonly settle?: (settled: Settled, input: z.output<Input>) => z.input<Output> | null;
-  readonly run: (asked: Asked, input: z.output<Input>) => Promise<z.input<Output>>;
+  readonly run: (asked: QueryContext, input: z.output<Input>) => Promise<z.input<Output>>;
 }
 
 /** An operation that changes something. It cannot return without saying what the audit trail gets. */

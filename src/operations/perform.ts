@@ -9,7 +9,7 @@ import { actorOf } from "./caller.ts";
 import type { Changed, Changing, Operation } from "./operation.ts";
 
 /** Everything that operations need, without the transaction that `perform` opens for a change. */
-export type Performing = Omit<Changing, "tx" | "afterCommit">;
+export type PerformContext = Omit<Changing, "tx" | "afterCommit">;
 
 /**
  * Runs an operation for its caller. A change and its audit entry are one transaction. A masked caller gets addresses and
@@ -17,13 +17,13 @@ export type Performing = Omit<Changing, "tx" | "afterCommit">;
  */
 export async function perform(
   operation: Operation,
-  performing: Performing,
+  context: PerformContext,
   input: unknown,
 ): Promise<unknown> {
   const output = operation.changes
-    ? await makeChange(performing, (changing) => operation.run(changing, input), operation.isLong)
-    : await operation.run(performing, input);
-  return performing.caller.masked ? maskOutput(operation.output as z.ZodType, output) : output;
+    ? await makeChange(context, (changing) => operation.run(changing, input), operation.isLong)
+    : await operation.run(context, input);
+  return context.caller.masked ? maskOutput(operation.output as z.ZodType, output) : output;
 }
 
 /**
@@ -31,15 +31,15 @@ export async function perform(
  * runs outside a transaction.
  */
 export async function makeChange<Output>(
-  performing: Performing,
+  context: PerformContext,
   run: (changing: Changing) => Promise<Changed<Output>>,
   isLong = false,
 ): Promise<Output> {
   const work: (() => Promise<unknown>)[] = [];
-  const { database, caller } = performing;
+  const { database, caller } = context;
   const runIn = async (tx: Queryable) => {
     work.length = 0;
-    const { output, audit } = await run({ ...performing, tx, afterCommit: (one) => work.push(one) });
+    const { output, audit } = await run({ ...context, tx, afterCommit: (one) => work.push(one) });
     for (const note of [audit ?? []].flat()) await writeAuditEntry(tx, { actor: actorOf(caller), ...note });
     return output;
   };

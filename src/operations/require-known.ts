@@ -2,10 +2,10 @@
 import { findKnownZones, listNamableZones, listUsedChannels } from "#db/privacy/known-subjects.ts";
 import { closestName } from "#lib/text.ts";
 import { maySeeZone } from "./caller.ts";
-import type { Asked } from "./operation.ts";
+import type { QueryContext } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
 
-type Asking = Pick<Asked, "db" | "caller" | "service">;
+type Asking = Pick<QueryContext, "db" | "caller" | "service">;
 
 /**
  * Refuses a zone without data. Without this check, a misspelt zone would look like a zone without problems. A zone that is
@@ -37,7 +37,7 @@ export async function requireZones(
  * @throws {Refusal} 422 naming the channels, and the one that is probably meant
  */
 export async function requireChannel(
-  { db, service }: Pick<Asked, "db" | "service">,
+  { db, service }: Pick<QueryContext, "db" | "service">,
   channel: string,
   field = "channel",
 ): Promise<void> {

@@ -94,7 +94,7 @@ export async function openBothWorlds() {
         last = id;
         const message = alertMessage.parse(content);
         // A replay has nobody who acknowledges.
-        if (message.reason !== "acknowledged") said.push(sayLive(minute, message));
+        if (message.reason !== "acknowledged") said.push(describeLive(minute, message));
       }
       await afterMinute?.(minute, said);
     });
@@ -104,7 +104,7 @@ export async function openBothWorlds() {
   return { database, world, runLive };
 }
 
-function sayLive(at: number, message: ReturnType<typeof alertMessage.parse>): SaidMessage {
+function describeLive(at: number, message: ReturnType<typeof alertMessage.parse>): SaidMessage {
   const { kind, reason, severity, ruleId, attackers = [], members = [], verdict } = message;
   const isIncident = kind === "sources";
   const isShort = isEnd(reason);

@@ -76,7 +76,7 @@ test("the findings of the hours before a first start are called that", () => {
 test("a channel shows all of a late message, and PagerDuty opens nothing", () => {
   const outline = outlineAlert(build(), "transition");
   expect(outline).toMatchObject({
-    standing: "Arrived late",
+    statusText: "Arrived late",
     facts: [],
     subject: "zone 101 (shop) · late events",
   });

@@ -43,7 +43,7 @@ test("a message says until when its zone is in its first day", async () => {
   await world.runAt(1);
   const [first] = await world.messages();
   expect(first?.message.details?.[0]).toBe(
-    "learning until Saturday 12:30 UTC: only attacks over the fixed lines are told",
+    "learning until Saturday 12:30 UTC: only attacks over the fixed lines notify",
   );
   await world.closeSpike(spike, 25 * 60);
   await world.runAt(25 * 60 + 1);

@@ -96,7 +96,7 @@ test("SIGTERM to the starter alone stops the service once, however often it come
   starter.kill("SIGTERM");
 
   expect(await exited).toBe(7);
-  expect(printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was told to stop"]);
+  expect(printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was asked to stop"]);
 });
 
 test("SIGHUP asks the service to read its configuration file again, and without one stops it", async () => {
@@ -109,14 +109,14 @@ test("SIGHUP asks the service to read its configuration file again, and without 
   // No signal: it would end a service that is still loading.
   expect(reloading.printed().match(/^(stop|signal|reload).*$/gm)).toEqual([
     "reload",
-    "stop: the starter was told to stop",
+    "stop: the starter was asked to stop",
   ]);
 
   const bare = run(makeCheckout());
   await bare.ready();
   bare.starter.kill("SIGHUP");
   expect(await bare.exited).toBe(7);
-  expect(bare.printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was told to stop"]);
+  expect(bare.printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was asked to stop"]);
 });
 
 test("Ctrl-C reaches the service as one signal of its own, and the starter waits for it", async () => {

@@ -125,7 +125,7 @@ test("it shows of each zone what is stored, how fresh, and which hours were sear
     [
       "zone 101   3 events in the last 72 hours, newest 30 s ago",
       `  ${"·".repeat(70)}█▒░`,
-      "  learning until Saturday 13:09 UTC: only attacks over the fixed lines are told",
+      "  learning until Saturday 13:09 UTC: only attacks over the fixed lines notify",
       "  1 unreadable entry in quarantine (quarantine list --zone 101)",
       "zone 102   0 events in the last 72 hours, none yet",
       `  ${"·".repeat(72)}░`,

@@ -6,7 +6,7 @@ import { loadSubject } from "#faces/cli/commands.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MARKS, type Mark, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { FEATURE_WORDS, sayMarksBefore } from "#model/words.ts";
+import { describeMarksBefore, FEATURE_WORDS } from "#model/words.ts";
 import { attackerOf, incidentOf } from "../alerting/incident.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE, NOW } from "../alerting/support.ts";
@@ -205,13 +205,13 @@ testWays(
 
 test("former marks are said newest days last, each month once, and at most three days", () => {
   const at = (day: string, mark: Mark = "misfire") => ({ mark, at: `${day}T12:00:00Z` });
-  expect(sayMarksBefore([])).toEqual([]);
-  expect(sayMarksBefore([at("2026-11-03"), at("2026-11-03"), at("2026-10-30")])).toEqual([
+  expect(describeMarksBefore([])).toEqual([]);
+  expect(describeMarksBefore([at("2026-11-03"), at("2026-11-03"), at("2026-10-30")])).toEqual([
     "You called this a misfire on 30 October and 3 November.",
   ]);
-  expect(sayMarksBefore(["09", "08", "07", "05", "04"].map((day) => at(`2026-11-${day}`, "noise")))).toEqual([
-    "You called this noise on 7, 8, 9 November and 2 days before.",
-  ]);
+  expect(
+    describeMarksBefore(["09", "08", "07", "05", "04"].map((day) => at(`2026-11-${day}`, "noise"))),
+  ).toEqual(["You called this noise on 7, 8, 9 November and 2 days before."]);
 });
 
 test("a masked key sees no address in a verdict, and no text that matched", async () => {

@@ -39,7 +39,7 @@ function configOf(text: string, more: Record<string, string> = {}) {
   return parseConfig({ ...env, ...more, LONGWATCH_CONFIG: file }).alerting;
 }
 
-const surroundings = {
+const context = {
   terminal: { write: () => true },
   clock: Date.now,
   network: {},
@@ -70,7 +70,7 @@ test.each(Object.entries(CHANNELS))(
       );
       const [channel] = channels;
       if (channel === undefined) throw new Error("no channel");
-      return openNotifier(channel, surroundings);
+      return openNotifier(channel, context);
     };
     const error = await failureOf(open("").send(messageOf(), sendOptions()));
     expect(error.message).toContain("name the file of its authority in ca_file");
@@ -115,7 +115,7 @@ test("a mail channel names ca_file if the server's certificate is refused", asyn
     );
     const [channel] = channels;
     if (channel === undefined) throw new Error("no channel");
-    return openNotifier(channel, surroundings);
+    return openNotifier(channel, context);
   };
   const error = await failureOf(open("").send(messageOf(), sendOptions()));
   expect(error.message).toContain("ca_file");

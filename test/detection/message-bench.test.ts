@@ -181,18 +181,24 @@ const SAID = [
 test("the scorer gives known figures for a few messages", () => {
   const scored = scoreMessages(labels, readMessages(HEADER + SAID));
   const [first, second, third] = scored.cases;
-  expect(first).toMatchObject({ isTold: true, seconds: 120, first: "unclear", later: "attack", alerts: 1 });
+  expect(first).toMatchObject({
+    isNotified: true,
+    seconds: 120,
+    first: "unclear",
+    later: "attack",
+    alerts: 1,
+  });
   expect(first).toMatchObject({ isFirstRight: false, isLaterRight: true, beginsAsInfo: true, messages: 3 });
   expect(first).toMatchObject({ isCalledMisfire: true, isCritical: true });
   expect(second).toMatchObject({
-    isTold: true,
+    isNotified: true,
     seconds: 180,
     first: "scanner",
     isFirstRight: true,
     alerts: 1,
   });
   expect(third).toMatchObject({
-    isTold: true,
+    isNotified: true,
     first: "attack",
     later: "attack",
     alerts: 2,
@@ -210,7 +216,7 @@ test.each(["settled", "resolved", "turned", "verdict", "advice"])(
   "%s does not tell of a second wave",
   (reason) => {
     const scored = scoreMessages(labels, readMessages(HEADER + SAID.replaceAll(",again,", `,${reason},`)));
-    expect(scored.cases[1]?.isTold).toBe(false);
+    expect(scored.cases[1]?.isNotified).toBe(false);
   },
 );
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sayUnsent } from "#model/words.ts";
+import { describeUnsent } from "#model/words.ts";
 
 const NOTHING = { silencedBy: null, mutedBy: null, held: [], waiting: [] } as const;
 
@@ -27,5 +27,5 @@ test.each([
     ],
   ],
 ] as const)("a transition that is held back by %s says so", (_what, over, said) => {
-  expect(sayUnsent({ ...NOTHING, ...over })).toEqual(said);
+  expect(describeUnsent({ ...NOTHING, ...over })).toEqual(said);
 });

@@ -114,7 +114,7 @@ const summaries: Readonly<Record<string, string>> = { ...SUMMARIES, ...SUBJECT_S
 /** The operands of the commands that have some, as the help of the program shows them. */
 const OPERANDS: Readonly<Record<string, string>> = { restore: "<file>", completion: "[shell]" };
 
-/** The command that reads the options of all others. */
+/** The completion command needs the whole program, because it prints the options of every command. */
 const READS_ALL = "completion";
 
 /** Returns a command that can only be listed. */

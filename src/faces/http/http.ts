@@ -9,7 +9,7 @@ import { type ActionWords, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Authenticate } from "#operations/caller.ts";
 import type { Backlog } from "./backlog.ts";
 import { addCompression } from "./compress.ts";
-import { answerUnknown, MAX_PARAM_CHARS, sendProblem, toTold } from "./errors/send-problem.ts";
+import { answerUnknown, MAX_PARAM_CHARS, sendProblem, toShownError } from "./errors/send-problem.ts";
 import { createFailedKeys } from "./keys/authenticate.ts";
 import { addGuard, addPermissions, type GuardParts } from "./keys/guard.ts";
 import type { People, Sessions } from "./keys/sessions.ts";
@@ -132,14 +132,14 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     isClosing = true;
   });
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    const told = toTold(error);
+    const shown = toShownError(error);
     // A stop cuts the requests that outlast its grace period. Their next query finds a closed pool.
     const isCut = isClosing && request.raw.socket.destroyed;
-    if ((told.statusCode ?? 500) >= 500 && !isCut) {
+    if ((shown.statusCode ?? 500) >= 500 && !isCut) {
       const route = request.routeOptions.url;
       options.log.error({ error, route, method: request.method, requestId: request.id }, "request failed");
     }
-    return sendProblem(reply, request.id, told);
+    return sendProblem(reply, request.id, shown);
   });
 
   await addOpenApi(app);

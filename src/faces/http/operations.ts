@@ -5,11 +5,11 @@ import { isObject } from "#lib/json.ts";
 import { known } from "#operations/fields.ts";
 import { placeMembers, type Shape } from "#operations/input-schema.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
-import { type Performing, perform } from "#operations/perform.ts";
+import { type PerformContext, perform } from "#operations/perform.ts";
 import { findMistakes, Refusal } from "#operations/refusal.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal">;
+export type OperationParts = Omit<PerformContext, "caller" | "sessionId" | "now" | "signal">;
 
 /** Adds the route of each operation. */
 export function addOperations(

@@ -231,7 +231,8 @@ async function markAlert({ tx, now }: Doing, wanted: WantedAct, seen: ReportedAl
   // Locks spikes before alerts, in the same order as raise-alerts, to avoid a deadlock.
   const spikes = await lockSpikesOf(tx, seen);
   await lockAlert(tx, id);
-  if (spikes.length === 0) throw new Refusal(409, { slug: "alert-without-spike", detail: sayUnmarked(id) });
+  if (spikes.length === 0)
+    throw new Refusal(409, { slug: "alert-without-spike", detail: describeUnmarked(id) });
   const changing = spikes.filter((spike) => spike.mark !== mark);
   for (const spike of changing) {
     await markSpike(tx, spike.id, mark, new Date(now));
@@ -247,7 +248,7 @@ async function markAlert({ tx, now }: Doing, wanted: WantedAct, seen: ReportedAl
   };
 }
 
-export function sayUnmarked(id: number): string {
+export function describeUnmarked(id: number): string {
   return `Alert ${id} has no spike that is kept. Only alerts about a rule can be marked.`;
 }
 

@@ -8,7 +8,7 @@ import { type Changing, defineChange } from "../operation.ts";
 import { makeChange } from "../perform.ts";
 import { Refusal } from "../refusal.ts";
 import { DurationMinutes } from "../silences/end-silence.ts";
-import { Acted, actOnAlert, Marked, NOTHING, sayUnmarked, type WantedAct } from "./act-on-alert.ts";
+import { Acted, actOnAlert, describeUnmarked, Marked, NOTHING, type WantedAct } from "./act-on-alert.ts";
 import { ALERT_FILTER, readFilter } from "./alert.ts";
 
 /** The most alerts that one request names, and the most that its options select. */
@@ -63,7 +63,7 @@ const SAID = {
   say: (
     { by, items }: { readonly by: string; readonly items: readonly Acted[] },
     { input }: { readonly input: { readonly mark?: unknown; readonly attacker?: string | undefined } },
-  ) => sayAll(by, items, input),
+  ) => describeAll(by, items, input),
   exitCode: ({ items }: { readonly items: readonly Acted[] }) =>
     Number(items.some(({ result }) => result === "refused")),
 };
@@ -204,20 +204,20 @@ async function tryAct(changing: Changing, act: AlertAct, wanted: WantedAct): Pro
   }
 }
 
-function sayAll(
+function describeAll(
   by: string,
   items: readonly Acted[],
   { mark, attacker }: { readonly mark?: unknown; readonly attacker?: string | undefined },
 ): string {
   if (items.length === 0) return "No alert matches; nothing was changed.\n";
-  const sayMark = ({ id, result, marked }: Acted) => {
-    if (marked !== null) return sayMarked(id, by, marked);
-    return mark !== undefined && result !== "refused" ? `${sayUnmarked(id)}\n` : "";
+  const describeMark = ({ id, result, marked }: Acted) => {
+    if (marked !== null) return describeMarked(id, by, marked);
+    return mark !== undefined && result !== "refused" ? `${describeUnmarked(id)}\n` : "";
   };
-  return items.map((item) => `${sayActed(by, item, attacker)}${sayMark(item)}`).join("");
+  return items.map((item) => `${describeActed(by, item, attacker)}${describeMark(item)}`).join("");
 }
 
-function sayActed(
+function describeActed(
   by: string,
   { id, result, state, acknowledgedBy, detail, ...acted }: Acted,
   attacker: string | undefined,
@@ -240,7 +240,7 @@ function sayActed(
   return `alert #${id} is ${state} by ${who}${state === "acknowledged" ? "" : told}.\n`;
 }
 
-function sayMarked(alertId: number, by: string, { result, mark, before, spikeIds }: Marked): string {
+function describeMarked(alertId: number, by: string, { result, mark, before, spikeIds }: Marked): string {
   if (result === "unchanged") return `alert #${alertId} is already marked as ${mark}; nothing was changed.\n`;
   const instead = before === null ? "" : ` instead of ${before}`;
   const hours =
@@ -296,7 +296,7 @@ export const markAlert = defineChange({
       'alerts mark 17 --as noise --by alice --note "a load test"',
     ],
     help: 'misfire: the rule matches legitimate visitors. broken-client: a client repeats a request that cannot succeed. noise: no attack, without a reason. The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of every other mark stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. If a rule is often marked, and not as an attack, "alerts show" suggests a setting.',
-    say: ({ id, by, ...marked }) => sayMarked(id, by, marked),
+    say: ({ id, by, ...marked }) => describeMarked(id, by, marked),
   },
   run: async (changing, wanted) => {
     const { output, audit } = await actOnAlert(changing, "mark", wanted);

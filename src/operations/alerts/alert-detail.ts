@@ -30,7 +30,7 @@ import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
 import { suggestZ } from "#stages/detection/backtest/backtest.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
 import { describeVerdicts, VERDICT_PARTS } from "../verdicts/verdict.ts";
 import { Alert, findAlert, listSilenced, MutedBy, toAlert, toMutedBy } from "./alert.ts";
@@ -231,7 +231,7 @@ export const showAlert = defineQuery({
 
 /** Reads everything that is shown of an alert, except how it was marked. */
 async function describeAlert(
-  { db, caller, now }: Asked,
+  { db, caller, now }: QueryContext,
   row: ReportedAlert,
 ): Promise<Omit<AlertDetail, "mark" | "markedAt" | "suggestedZ" | keyof typeof VERDICT_PARTS>> {
   // The silences in force now, and all that were while the alert was open.
@@ -283,7 +283,7 @@ async function describeAlert(
 
 /** Returns who attacks, and the rules that are part of it. */
 async function describeIncident(
-  { db, caller }: Pick<Asked, "db" | "caller">,
+  { db, caller }: Pick<QueryContext, "db" | "caller">,
   { id, zoneId }: ReportedAlert,
   message: AlertMessage | null,
 ): Promise<Pick<AlertDetail, "attackers" | "unnamedAttackers" | "members">> {

@@ -31,7 +31,7 @@ import {
   visibleZones,
   ZoneId,
 } from "../fields.ts";
-import type { Asked } from "../operation.ts";
+import type { QueryContext } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { requireZone } from "../require-known.ts";
 import { checkOrder } from "../span.ts";
@@ -149,7 +149,7 @@ export const ALERT_FILTER = {
 type Wanted = z.output<z.ZodObject<typeof ALERT_FILTER>>;
 
 /** @throws {Refusal} 403 for a zone of others, 422 for a zone or an incident that does not exist */
-export async function readFilter(asked: Asked, wanted: Wanted): Promise<Omit<AlertFilter, "limit">> {
+export async function readFilter(asked: QueryContext, wanted: Wanted): Promise<Omit<AlertFilter, "limit">> {
   const { zone, rule, severity, kind, incident, since, until } = wanted;
   checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
   const zoneIds = visibleZones(asked.caller, zone);

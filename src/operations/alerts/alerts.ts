@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   {
     head: "STATE",
     get: (alert, { now }) => ({
-      text: sayState(alert, now),
+      text: describeState(alert, now),
       style: alert.state === "firing" && alert.silence === null && alert.unsent === null ? "bold" : "dim",
     }),
   },
@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   },
 ];
 
-function sayState(alert: Alert, now: number): string {
+function describeState(alert: Alert, now: number): string {
   const { state, acknowledgedBy, quietSince, silence, incidentId, unsent } = alert;
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;

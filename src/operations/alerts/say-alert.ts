@@ -3,7 +3,7 @@ import { many, showTime } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isEnding, MUTE_WORDS, sayUnsent } from "#model/words.ts";
+import { describeUnsent, isEnding, MUTE_WORDS } from "#model/words.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import {
@@ -31,11 +31,11 @@ export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, terminal),
     message === null ? "" : sayAdvice(message),
-    alert.attackers.length === 0 ? "" : section("Attackers", sayAttackers(alert)),
+    alert.attackers.length === 0 ? "" : section("Attackers", describeAttackers(alert)),
     spikeId === null ? "" : section("Feedback", sayMarks(alert)),
     section("Transitions", transitions.map(sayTransition)),
-    silenced.length === 0 ? "" : section("Silenced", silenced.map(saySilenced)),
-    section("Deliveries", deliveries.map(sayDelivery)),
+    silenced.length === 0 ? "" : section("Silenced", silenced.map(describeSilenced)),
+    section("Deliveries", deliveries.map(describeDelivery)),
   ];
   const quiet = quietSince === null ? "" : `, quiet since ${timeOf(quietSince)} UTC`;
   const muted = unsent === null ? "" : `, ${MUTE_WORDS[unsent]}`;
@@ -79,7 +79,7 @@ function sayMarks({ mark, markedAt, zoneId, ruleId, suggestedZ: suggested }: Ale
 }
 
 /** Keys are hostile text. */
-function sayAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
+function describeAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
   const lines = attackers.map(({ key, state, startedAt, lastSeenAt, finding }) =>
     [
       state.padEnd(8),
@@ -95,7 +95,7 @@ function sayTransition(one: AlertDetail["transitions"][number]): string {
   const facts = [
     severity ?? "",
     channels.length === 0 ? "" : `to ${channels.map((channel) => toLine(channel, 60)).join(", ")}`,
-    ...sayUnsent(one).map((why) => toLine(why, 300)),
+    ...describeUnsent(one).map((why) => toLine(why, 300)),
     by === null ? "" : `by ${toLine(by, 100)}`,
     note === null ? "" : `"${toLine(note, 500)}"`,
   ];
@@ -104,7 +104,7 @@ function sayTransition(one: AlertDetail["transitions"][number]): string {
     .join("  ");
 }
 
-function saySilenced({
+function describeSilenced({
   id,
   createdBy,
   reason,
@@ -116,7 +116,7 @@ function saySilenced({
   return `${timeOf(from)} to ${end}  by silence #${id} of ${toLine(createdBy, 100)}  "${toLine(reason, 500)}"`;
 }
 
-function sayDelivery(delivery: AlertDetail["deliveries"][number]): string {
+function describeDelivery(delivery: AlertDetail["deliveries"][number]): string {
   const { channel, transition, reason, state, attempts, nextAttemptAt, deliveredAt, lastError } = delivery;
   const next = nextAttemptAt === null ? "" : `, next attempt ${timeOf(nextAttemptAt)} UTC`;
   const givenUp = isNeedless(lastError) ? "not needed" : "given up";

@@ -18,7 +18,7 @@ import { maskText } from "#stages/archive/mask/mask.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/channels/registry.ts";
 import { Name } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { readStorage } from "../service/settings.ts";
 import { readDetails } from "../service/status.ts";
@@ -74,7 +74,7 @@ const SOON_MS = 8 * DAY_MS;
 const ENDING_MS = 182 * DAY_MS;
 const FEWEST_DISK_DAYS = 30;
 
-interface WeekAsked extends Pick<Asked, "db" | "now" | "caller"> {
+interface WeekAsked extends Pick<QueryContext, "db" | "now" | "caller"> {
   readonly service: Pick<ServiceView, "alerting" | "pollEveryMs" | "configuredChannels" | "readDisk">;
 }
 

@@ -23,7 +23,7 @@ import {
   visibleZones,
   ZoneId,
 } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
 import { nameKnown, requireZone } from "../require-known.ts";
 import { priceSearch } from "../search/searching.ts";
@@ -201,7 +201,7 @@ export const tryExclusion = defineQuery({
 });
 
 /** @throws {Refusal} 422 if the caller may see several zones */
-function onlyZone({ caller, service }: Pick<Asked, "caller" | "service">): number {
+function onlyZone({ caller, service }: Pick<QueryContext, "caller" | "service">): number {
   const zones = visibleZones(caller, undefined) ?? service.zoneIds;
   const [zone] = zones;
   if (zone !== undefined && zones.length === 1) return zone;

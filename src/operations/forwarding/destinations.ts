@@ -8,7 +8,7 @@ import type { Filter } from "#model/fields.ts";
 import { needsPerson } from "#stages/alerting/self/service-alert.ts";
 import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import { maySeeZone } from "../caller.ts";
-import type { Asked, Changing } from "../operation.ts";
+import type { Changing, QueryContext } from "../operation.ts";
 import { refuseUnknown } from "../require-known.ts";
 
 export const TAG = "Forwarding";
@@ -29,7 +29,7 @@ interface SeenDestination {
   readonly zones: ReadonlyMap<number, number | null>;
 }
 
-type Asking = Pick<Asked, "db" | "caller" | "service">;
+type Asking = Pick<QueryContext, "db" | "caller" | "service">;
 
 /** Returns the destinations that are configured or were used before. One without a zone of the caller is left out. */
 export async function listDestinations({ db, caller, service }: Asking): Promise<SeenDestination[]> {

@@ -11,7 +11,7 @@ import type { Context } from "#stages/alerting/assess.ts";
 import { type ExplainedQuietHours, explainAlert } from "#stages/alerting/explain-alert.ts";
 import { findChannel } from "#stages/delivery/channels/registry.ts";
 import { IsoTime, Name, RuleId, requireEveryZone, Time, toIso, ZoneId } from "../fields.ts";
-import { type Asked, defineQuery, type Settled } from "../operation.ts";
+import { defineQuery, type QueryContext, type Settled } from "../operation.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
 
 const Names = z.array(Name);
@@ -266,7 +266,7 @@ function readSubject(
   return { kind, zoneId, zoneName, ruleId: rule ?? null, severity };
 }
 
-async function readLiveState({ db, log, now }: Asked, nowMs = now): Promise<LiveState> {
+async function readLiveState({ db, log, now }: QueryContext, nowMs = now): Promise<LiveState> {
   const spikes = (await readRaisableSpikes(db, { closedAfterMs: nowMs })).map((spike) => toAlertSpike(spike));
   const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
   return { silences: await readActiveSilences(db, log, nowMs), firing };

@@ -116,7 +116,10 @@ interface OpenPart {
   readonly rows: number;
 }
 
-/** Copies the newest open rows of the rest, unless an archive day is newer. */
+/**
+ * Copies the newest rows that are left and still in Postgres. If an archive day that is left is newer, copies nothing
+ * and returns that day.
+ */
 function copyNext(
   wanted: Export,
   { to, after, endRow }: Rest,

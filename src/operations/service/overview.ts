@@ -14,7 +14,7 @@ import type { AssessedHour } from "#stages/coverage/hour-status.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/detection-settings.ts";
 import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
 import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 import { readZones } from "../read-zones.ts";
 import { requireZone } from "../require-known.ts";
 import { checkSpan } from "../span.ts";
@@ -128,7 +128,7 @@ export const showOverview = defineQuery({
 });
 
 async function readOverview(
-  { db, now, caller, zones: readNames, service }: Asked,
+  { db, now, caller, zones: readNames, service }: QueryContext,
   { from, to, zoneIds }: { from: number; to: number; zoneIds: readonly number[] | null },
 ): Promise<OverviewAnswer> {
   // A key of some zones sees nothing of the service as a whole.

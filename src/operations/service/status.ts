@@ -8,7 +8,7 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
 import { ArchivedZone, toArchivedZone } from "../archive/archive-status.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 import { readZones, type ZoneCoverage } from "../read-zones.ts";
 import { assessService, type ServiceLife, type ServiceView } from "../service-life.ts";
 import { readAttention, readChannels } from "./attention.ts";
@@ -135,7 +135,10 @@ export const showStatus = defineQuery({
   run: readStatus,
 });
 
-async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "false" }): Promise<StatusAnswer> {
+async function readStatus(
+  asked: QueryContext,
+  { detailed }: { detailed: "true" | "false" },
+): Promise<StatusAnswer> {
   const { db, now, caller, zones: readNames } = asked;
   const { zoneIds } = caller;
   const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
@@ -183,7 +186,7 @@ export async function readDetails(
     now,
     caller: { zoneIds },
     service,
-  }: Pick<Asked, "db" | "now" | "caller"> & {
+  }: Pick<QueryContext, "db" | "now" | "caller"> & {
     readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
   },
   seen: readonly { readonly zoneId: number }[],

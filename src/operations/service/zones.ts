@@ -14,7 +14,7 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
 import { hoursToLoss } from "#stages/coverage/hour-status.ts";
 import { IsoTime, Name, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "../fields.ts";
-import { type Asked, defineQuery } from "../operation.ts";
+import { defineQuery, type QueryContext } from "../operation.ts";
 
 /** Time range for the newest event and the recent count. */
 const RECENT_MS = 4 * DAY_MS;
@@ -103,7 +103,7 @@ interface SeenZone {
 }
 
 export async function readVisibleZones(
-  db: Asked["db"],
+  db: QueryContext["db"],
   zoneIds: readonly number[] | null,
 ): Promise<SeenZone[]> {
   const zones = await listKnownZones(db);
@@ -111,7 +111,7 @@ export async function readVisibleZones(
 }
 
 export async function describeZones(
-  db: Asked["db"],
+  db: QueryContext["db"],
   zones: readonly SeenZone[],
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
@@ -152,7 +152,7 @@ export async function describeZones(
 
 /** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
 async function readProgress(
-  db: Asked["db"],
+  db: QueryContext["db"],
   zones: readonly SeenZone[],
   now: number,
 ): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {

@@ -10,7 +10,7 @@ import { Refusal } from "../refusal.ts";
 import { requireZones } from "../require-known.ts";
 import { DurationMinutes, ExpiresAt, hasOneEnd, INVALID_SILENCE, MUST_END, readEnd } from "./end-silence.ts";
 import { matchAlert, planSilence, storeSilence } from "./plan-silence.ts";
-import { readMatchers, refuseForeign, StoredMatchers, sayMatchers, WantedMatchers } from "./silence.ts";
+import { describeMatchers, readMatchers, refuseForeign, StoredMatchers, WantedMatchers } from "./silence.ts";
 
 const PATH = "/api/v1/silences";
 
@@ -161,7 +161,7 @@ function say({ id, expiresAt, matchers, alertIds, equalIds }: PlannedSilence): s
   const end = asCalled(` To end it: npm run -s longwatch -- silences expire ${id}`);
   const [others, stay] = equalIds.length === 1 ? ["Silence", "stays"] : ["Silences", "stay"];
   return [
-    `silence ${id === null ? "(not stored)" : `#${id}`} until ${showTime(Date.parse(expiresAt))} UTC: ${sayMatchers(matchers)}\n`,
+    `silence ${id === null ? "(not stored)" : `#${id}`} until ${showTime(Date.parse(expiresAt))} UTC: ${describeMatchers(matchers)}\n`,
     `${muted}${id === null ? "" : end}\n`,
     equalIds.length === 0
       ? ""

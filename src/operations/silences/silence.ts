@@ -218,7 +218,7 @@ export function readMatchers(wanted: z.infer<typeof WantedMatchers>, { masked }:
 }
 
 /** Returns the matchers in words, such as `zone 101 and rule 942100 or 941*`. */
-export function sayMatchers(matchers: Silence["matchers"]): string {
+export function describeMatchers(matchers: Silence["matchers"]): string {
   if (matchers === null) return "(mutes nothing: its matchers cannot be read)";
   return Object.entries(matchers)
     .map(

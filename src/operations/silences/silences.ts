@@ -18,12 +18,12 @@ import { type Column, defineQuery } from "../operation.ts";
 import { addSilence } from "./add-silence.ts";
 import { endSilence, extendSilence } from "./end-silence.ts";
 import {
+  describeMatchers,
   describeSilence,
   describeSilences,
   findSilence,
   readMatchers,
   Silence,
-  sayMatchers,
   WantedMatchers,
 } from "./silence.ts";
 
@@ -84,14 +84,14 @@ const COLUMNS: readonly Column<Silence>[] = [
   },
   { head: "FROM (UTC)", get: ({ startsAt }) => showTime(Date.parse(startsAt)) },
   { head: "TO (UTC)", get: ({ expiresAt }) => showTime(Date.parse(expiresAt)) },
-  { head: "MUTES", get: ({ mutes }) => (mutes === null ? "-" : sayMuted(mutes)) },
-  { head: "ALERTS", get: ({ matchers }) => sayMatchers(matchers) },
+  { head: "MUTES", get: ({ mutes }) => (mutes === null ? "-" : describeMuted(mutes)) },
+  { head: "ALERTS", get: ({ matchers }) => describeMatchers(matchers) },
   { head: "BY", get: ({ createdBy }) => toLine(createdBy, 100) },
   { head: "REASON", get: ({ reason }) => toLine(reason, 200) },
 ];
 
 /** `3, critical`: how many alerts, and the worst severity of them. */
-function sayMuted({ count, alerts: [worst] }: NonNullable<Silence["mutes"]>) {
+function describeMuted({ count, alerts: [worst] }: NonNullable<Silence["mutes"]>) {
   if (worst === undefined) return "0";
   const text = `${count}, ${worst.severity}`;
   return worst.severity === "critical" ? ({ text, style: "red" } as const) : text;

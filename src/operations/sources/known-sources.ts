@@ -17,7 +17,7 @@ import { isAddressPattern } from "#model/subject.ts";
 import { maskText } from "#stages/archive/mask/mask.ts";
 import { type Caller, maySeeZone } from "../caller.ts";
 import { IsoTime, lineOf, notFound, pageOf, RowId, Text, Time, toIsoOrNull, ZoneNumber } from "../fields.ts";
-import { type Asked, type Column, defineChange, defineQuery } from "../operation.ts";
+import { type Column, defineChange, defineQuery, type QueryContext } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { requireZone } from "../require-known.ts";
 
@@ -210,7 +210,7 @@ function toItem({ one, id, by }: Found, caller: Caller): Item[] {
   return [{ id, kind, pattern, zoneIds, reason, until: toIsoOrNull(untilMs), createdBy: by }];
 }
 
-function isSeen(zoneIds: readonly number[] | null, caller: Asked["caller"]): boolean {
+function isSeen(zoneIds: readonly number[] | null, caller: QueryContext["caller"]): boolean {
   return zoneIds === null || zoneIds.some((zone) => maySeeZone(caller, zone));
 }
 

@@ -15,7 +15,13 @@ import {
   sampleRequest,
   storedVerdict,
 } from "#model/verdict.ts";
-import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
+import {
+  describeBackground,
+  describeLimits,
+  describeMarksBefore,
+  formatOdds,
+  rowsOfOdds,
+} from "#model/words.ts";
 import { parseDetails } from "#stages/alerting/alert-record.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/judge-verdict.ts";
@@ -97,7 +103,7 @@ export const explainAlert = defineQuery({
     name: "",
     examples: ["explain --alert 17", "explain --alert 17 --json"],
     help: 'ADDS is the log odds that a number adds to the likeliest class (+) or takes from it (-), compared with the second class. The last row is their sum: +3 is 95 of 100 against the second class. "alerts mark" says that a verdict is wrong.',
-    say: (explained, { table }) => `${sayVerdict(explained, table).join("\n")}\n`,
+    say: (explained, { table }) => `${describeVerdict(explained, table).join("\n")}\n`,
   },
   run: async ({ db, caller, now }, { alert }) => {
     const row = await findAlert(db, caller, alert);
@@ -114,9 +120,9 @@ export const explainAlert = defineQuery({
 /** Texts of a verdict may hold text of requests. */
 const line = (text: string) => toLine(text, 500);
 
-function sayVerdict(explained: Explained, draw: DrawTable): string[] {
+function describeVerdict(explained: Explained, draw: DrawTable): string[] {
   const { id, headline, mark, verdicts, markedBefore, exclusions } = explained;
-  const marks = [...(mark === null ? [] : [`Marked as ${mark}.`]), ...sayMarksBefore(markedBefore)];
+  const marks = [...(mark === null ? [] : [`Marked as ${mark}.`]), ...describeMarksBefore(markedBefore)];
   const verdict = verdicts.at(-1);
   const head = `alert #${id}  ${line(headline ?? "")}`;
   if (verdict === undefined) return [head, "This alert has no verdict.", ...marks];
@@ -136,13 +142,13 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
   return [
     head,
     "",
-    `${line(title)}, odds ${sayOdds(odds)}. Time: ${look}.`,
-    ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
+    `${line(title)}, odds ${formatOdds(odds)}. Time: ${look}.`,
+    ...describeFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
     ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
     "",
     `What the odds are made of. The ${VERDICT_FEATURES.length} numbers are of ${many(countRequests(counts), "request")}, from 0 to 1:`,
     draw(["NUMBER", "VALUE", "ADDS", ""], numbers),
-    ...sayLimits(verdict),
+    ...describeLimits(verdict),
     `Odds: ${VERDICT_CLASSES.map((name) => `${name} ${formatShare(classes[name])}`).join(", ")}.`,
     "",
     draw(["TIME", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], rows),
@@ -162,9 +168,9 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
   ];
 }
 
-function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
+function describeFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
   const { addresses, networks, paths, blocked, challenged, other, records } = counts;
-  const usually = sayBackground(verdict.background);
+  const usually = describeBackground(verdict.background);
   const { ip = "", method = "", url = "", action = "", ruleId, parameter, matched } = sample ?? {};
   const found = matched == null ? "" : `, matched ${parameter ?? ""} ${matched}`;
   return [

@@ -6,7 +6,7 @@ import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
 import type { NetworkPolicy } from "./endpoint.ts";
 
 /** The parts that the opening process gives to a channel. */
-export interface Surroundings {
+export interface SenderContext {
   readonly clock: Clock;
   readonly network?: NetworkPolicy;
   /** Time limit of one attempt. Default: the channel's own limit. */
@@ -19,7 +19,7 @@ type Named<Settings extends Fields> = { readonly name: string } & z.output<
 >;
 
 /** The inputs of a sender: the channel's name, its settings, and the parts of the process. */
-export type SenderOptions<Settings extends Fields, Needs = Surroundings> = Named<Settings> & Needs;
+export type SenderOptions<Settings extends Fields, Needs = SenderContext> = Named<Settings> & Needs;
 
 interface ChannelFacts<Kind extends string, Settings extends Fields> {
   readonly kind: Kind;
@@ -100,7 +100,7 @@ export function toNetwork(
   };
 }
 
-export function defineChannel<Kind extends string, Settings extends Fields, Needs = Surroundings>(
+export function defineChannel<Kind extends string, Settings extends Fields, Needs = SenderContext>(
   source: ChannelSource<Kind, Settings, Needs>,
 ): ChannelDefinition<Kind, Settings, Needs> {
   const { createSender, ...facts } = source;

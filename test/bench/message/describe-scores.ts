@@ -102,7 +102,7 @@ function describeSituations({ cases, zones }: Scored, halves: readonly Half[]): 
 function describeRow(name: string, all: readonly ScoredCase[], falseAlerts: number | undefined): string {
   const [one] = all;
   if (one === undefined) return name;
-  const told = all.filter(({ isTold }) => isTold);
+  const told = all.filter(({ isNotified }) => isNotified);
   const sum = (of: (each: ScoredCase) => number) => String(all.reduce((total, each) => total + of(each), 0));
   const said = (of: (each: ScoredCase) => string | null) =>
     [...new Set(told.map((each) => shorten(of(each))))].join("/").slice(0, 14).padEnd(15);
@@ -125,12 +125,12 @@ const shorten = (word: string | null) => (word === "broken-client" ? "broken" : 
 /** The lines of the summary: what is counted, over which cases. */
 function figuresOf({ cases, zones }: Scored): [string, string][] {
   const must = cases.filter(({ label }) => label.tell === "must" && !label.firstDay);
-  const told = cases.filter(({ isTold }) => isTold);
+  const told = cases.filter(({ isNotified }) => isNotified);
   const hostile = told.filter(({ label }) => isHostile(label));
   const of = (truth: string) => must.filter(({ label }) => label.truth === truth);
   const misfires = told.filter(({ label }) => label.truth === "misfire");
   const toldOf = (all: readonly ScoredCase[]): Count => [
-    all.filter(({ isTold }) => isTold).length,
+    all.filter(({ isNotified }) => isNotified).length,
     all.length,
   ];
   const rightOf = (all: readonly ScoredCase[], look: "isFirstRight" | "isLaterRight"): Count => [

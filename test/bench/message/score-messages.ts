@@ -10,7 +10,7 @@ const FEW_RULES = 15;
 /** What was said of one case. */
 export interface ScoredCase {
   readonly label: CaseLabel;
-  readonly isTold: boolean;
+  readonly isNotified: boolean;
   readonly seconds: number | null;
   /** The verdict of the first message, and the newest one half an hour later; null if the case was not told. */
   readonly first: string | null;
@@ -70,7 +70,7 @@ function scoreCase(label: CaseLabel, messages: readonly Message[]): ScoredCase {
   const isRight = (word: string | null) => label.accept.some((one) => one === word);
   return {
     label,
-    isTold: first !== undefined,
+    isNotified: first !== undefined,
     seconds: first === undefined ? null : Math.max(0, (first.at - Date.parse(label.from)) / SECOND_MS),
     first: firstWord,
     later,

@@ -6,13 +6,13 @@ import {
   type ChannelConfig,
   channelConfig,
   openNotifier,
-  type SharedSurroundings,
+  type SharedContext,
   secretsOf,
 } from "#stages/delivery/channels/registry.ts";
 import { messageOf } from "../support/messages.ts";
 import { failureOf, NOW, scriptedLookup, sendOptions } from "../support/receiver.ts";
 
-const shared: SharedSurroundings = {
+const shared: SharedContext = {
   terminal: { write: (_text, done) => (done(), true) },
   clock: () => NOW,
   network: {},

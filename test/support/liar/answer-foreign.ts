@@ -1,4 +1,4 @@
-import type { Asked } from "./asked.ts";
+import type { LiarRequest } from "./asked.ts";
 import type { ActiveLie } from "./lie.ts";
 
 interface ForeignAnswer {
@@ -7,7 +7,7 @@ interface ForeignAnswer {
 }
 
 /** Answers what the emulator answers for the other zone. An export is passed on as `Unbendable`. */
-export async function answerForeign(asked: Asked, lie: ActiveLie): Promise<unknown> {
+export async function answerForeign(asked: LiarRequest, lie: ActiveLie): Promise<unknown> {
   const path = asked.path.replace(/\/(event-logs|shield-zone)\/\d+/, `/$1/${lie.otherZone}`);
   const answer = (await asked.truth.ask(path, asked.body)) as ForeignAnswer;
   const entries = [...(answer.rows ?? []), ...(answer.logs ?? [])];

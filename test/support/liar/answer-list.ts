@@ -1,6 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
 import { testify } from "./answer-search.ts";
-import type { Asked } from "./asked.ts";
+import type { LiarRequest } from "./asked.ts";
 import { bendEntries, isChosen, type Told } from "./bend-entries.ts";
 import type { ListEntry, ListPage } from "./true-platform.ts";
 
@@ -10,7 +10,7 @@ const PATH = /^(\/shield\/event-logs\/\d+\/(\d\d)-(\d\d)-(\d{4}))(?:\/(.*))?$/;
  * Answers one page of a day's list without the entries that the lies hide. Skips a page that loses all its entries,
  * so that a pass shows nothing unusual.
  */
-export async function answerList(asked: Asked): Promise<unknown> {
+export async function answerList(asked: LiarRequest): Promise<unknown> {
   const { truth, lies } = asked;
   const [, dayPath = "", month, day, year, token] = PATH.exec(asked.path) ?? [];
   const from = Date.UTC(Number(year), Number(month) - 1, Number(day));
@@ -30,7 +30,7 @@ export async function answerList(asked: Asked): Promise<unknown> {
   }
 }
 
-function bendPage(asked: Asked, page: ListPage, dayStart: number): ListEntry[] {
+function bendPage(asked: LiarRequest, page: ListPage, dayStart: number): ListEntry[] {
   const entries = page.logs ?? [];
   const { told, changed } = bendEntries(entries, asked.lies, {
     from: dayStart,
@@ -49,7 +49,7 @@ function bendPage(asked: Asked, page: ListPage, dayStart: number): ListEntry[] {
 }
 
 /** Returns copies of the entry that cannot be read. */
-function breakEntry({ lies, note }: Asked, { of, timestamp }: Told<ListEntry>): ListEntry[] {
+function breakEntry({ lies, note }: LiarRequest, { of, timestamp }: Told<ListEntry>): ListEntry[] {
   const breaking = lies.filter((lie) => lie.kind === "unreadable" && isChosen(lie, of));
   return breaking.map((lie) => {
     note(lie, 1);
@@ -59,7 +59,11 @@ function breakEntry({ lies, note }: Asked, { of, timestamp }: Told<ListEntry>): 
 }
 
 /** Returns the entries of an earlier page that this page repeats. */
-function repeatEntries({ lies, note, passes }: Asked, token: string, page: ListPage): readonly ListEntry[] {
+function repeatEntries(
+  { lies, note, passes }: LiarRequest,
+  token: string,
+  page: ListPage,
+): readonly ListEntry[] {
   const lie = lies.find(({ kind }) => kind === "repeats");
   if (lie === undefined) return [];
   const repeated = passes.follow(token, page.continuationToken, page.logs ?? []);

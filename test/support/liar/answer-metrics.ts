@@ -1,5 +1,5 @@
 import { DAY_MS } from "#lib/units.ts";
-import type { Asked } from "./asked.ts";
+import type { LiarRequest } from "./asked.ts";
 import { bendEntries } from "./bend-entries.ts";
 import { matchesFilters, splitFilters } from "./false-filters.ts";
 import type { SearchRow } from "./true-platform.ts";
@@ -22,7 +22,7 @@ interface MetricsAnswer {
  * Answers a rule's counters per day. The lies' changes of the last 72 hours are added to or subtracted from their
  * day.
  */
-export async function answerMetrics(asked: Asked): Promise<unknown> {
+export async function answerMetrics(asked: LiarRequest): Promise<unknown> {
   const { truth, zone, lies, now, witness } = asked;
   const answer = (await truth.ask(asked.path)) as MetricsAnswer;
   const { data } = answer;
@@ -54,7 +54,7 @@ export async function answerMetrics(asked: Asked): Promise<unknown> {
 }
 
 /** Adds to the days of each growing lie the number of reads so far. Returns these days. */
-function growDays({ lies, path, now, note }: Asked, days: Record<string, Counters>): string[] {
+function growDays({ lies, path, now, note }: LiarRequest, days: Record<string, Counters>): string[] {
   return lies.flatMap((lie) => {
     if (lie.kind !== "grows") return [];
     const reads = (lie.reads.get(path) ?? 0) + 1;

@@ -1,4 +1,4 @@
-import type { Asked } from "./asked.ts";
+import type { LiarRequest } from "./asked.ts";
 import { type BentEntries, bendEntries, reachOf, type Told } from "./bend-entries.ts";
 import { matchesFilters, splitFilters } from "./false-filters.ts";
 import { groupTold } from "./group-told.ts";
@@ -21,7 +21,7 @@ interface SearchAnswer {
 export const isGrouped = (body: unknown) => ((body as SearchBody).groupBy?.length ?? 0) > 0;
 
 /** Answers flat rows: applies the lies to the whole result, then takes one page of the rest, newest first. */
-export async function answerSearch(asked: Asked): Promise<unknown> {
+export async function answerSearch(asked: LiarRequest): Promise<unknown> {
   const { truth, lies, witness, now } = asked;
   const body = asked.body as SearchBody;
   const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
@@ -48,7 +48,7 @@ export async function answerSearch(asked: Asked): Promise<unknown> {
 }
 
 /** Answers groups of the changed rows, with sparklines that fit their counts. */
-export async function answerCounts(asked: Asked): Promise<unknown> {
+export async function answerCounts(asked: LiarRequest): Promise<unknown> {
   const { truth, lies, now, witness } = asked;
   const body = asked.body as SearchBody;
   const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
@@ -78,7 +78,7 @@ export async function answerCounts(asked: Asked): Promise<unknown> {
 }
 
 /** Answers the rows as CSV, newest first. */
-export async function answerExport(asked: Asked): Promise<string> {
+export async function answerExport(asked: LiarRequest): Promise<string> {
   const bent = await bendSelection(asked, asked.body as Selection);
   testify(asked, bent.told);
   const columns = ["feature", "ruleId", "ip", "ja4", "ua", "url", "asn", "country", "action"];
@@ -90,7 +90,7 @@ export async function answerExport(asked: Asked): Promise<string> {
 }
 
 async function bendSelection(
-  asked: Asked,
+  asked: LiarRequest,
   selection: Selection,
   buckets?: number,
 ): Promise<BentEntries<SearchRow>> {
@@ -108,7 +108,7 @@ async function bendSelection(
 
 /** Records what the lines of an answer show of single events. An answer that contradicts itself shows nothing. */
 export function testify(
-  { witness, now }: Asked,
+  { witness, now }: LiarRequest,
   told: readonly Told<{ logId: string; timestamp: number }>[],
 ): void {
   for (const { of, entry, timestamp, isTrue, falseFields } of told) {

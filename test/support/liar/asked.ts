@@ -4,7 +4,7 @@ import type { TruePlatform } from "./true-platform.ts";
 import type { Witness } from "./witness.ts";
 
 /** One request to be answered, and everything that its answer may depend on. */
-export interface Asked extends Question {
+export interface LiarRequest extends Question {
   /** The path without the query. */
   readonly path: string;
   readonly body: unknown;

@@ -5,7 +5,7 @@ import { answerForeign } from "./answer-foreign.ts";
 import { answerList } from "./answer-list.ts";
 import { answerMetrics } from "./answer-metrics.ts";
 import { answerCounts, answerExport, answerSearch, isGrouped } from "./answer-search.ts";
-import type { Asked } from "./asked.ts";
+import type { LiarRequest } from "./asked.ts";
 import { isBending, isHiding } from "./bend-entries.ts";
 import { type ActiveLie, isToldTo, type Lie, type Question, type Route } from "./lie.ts";
 import { createPassMemory } from "./pass-memory.ts";
@@ -66,7 +66,7 @@ const ROUTE_PATHS: readonly (readonly [pattern: RegExp, route: Route])[] = [
   [/^\/shield\/metrics\/shield-zone\/(\d+)\/waf-rule\/[^/]+$/, "metrics"],
 ];
 
-const ANSWERS: Readonly<Record<Route, (asked: Asked) => Promise<unknown>>> = {
+const ANSWERS: Readonly<Record<Route, (asked: LiarRequest) => Promise<unknown>>> = {
   search: answerSearch,
   counts: answerCounts,
   list: answerList,
@@ -86,7 +86,7 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
   const told: LieTally[] = [];
   let active: Telling[] = [];
 
-  function consider(request: IncomingMessage, bytes: Buffer): Asked | null {
+  function consider(request: IncomingMessage, bytes: Buffer): LiarRequest | null {
     const path = (request.url ?? "/").split("?")[0] ?? "/";
     const question = readQuestion(path, bytes);
     if (question === null) return null;
@@ -190,7 +190,7 @@ function readQuestion(path: string, bytes: Buffer): (Question & { body: unknown 
 
 function createTalliers(
   tellings: readonly Telling[],
-): Pick<Asked, "tally" | "note" | "emptyPage" | "contradict"> {
+): Pick<LiarRequest, "tally" | "note" | "emptyPage" | "contradict"> {
   const tallies = tellings.map(({ tally }) => tally);
   const note = (lie: ActiveLie, events: number) => {
     const tally = tellings.find((telling) => telling.lie === lie)?.tally;

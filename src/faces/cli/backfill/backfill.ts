@@ -67,15 +67,15 @@ export function backfillCommand(
         await withStore(config, (database, databaseUrl) =>
           withEdge(config, databaseUrl, async (edge) => {
             const clock = await toServiceClock(database, io.clock);
-            const surroundings = { io, config, database, edge, clock };
-            await untilStopped(io, (signal) => run(surroundings, asked, flags, signal), STOPPED);
+            const context = { io, config, database, edge, clock };
+            await untilStopped(io, (signal) => run(context, asked, flags, signal), STOPPED);
           }),
         );
       }),
     );
 }
 
-interface Surroundings {
+interface BackfillContext {
   readonly io: StoreIo;
   readonly config: Config;
   readonly database: Database;
@@ -84,12 +84,12 @@ interface Surroundings {
 }
 
 async function run(
-  surroundings: Surroundings,
+  context: BackfillContext,
   asked: ReturnType<typeof readBackfillFlags>,
   flags: Pick<BackfillFlags, "restart" | "json">,
   signal: AbortSignal,
 ): Promise<void> {
-  const { io, config, database, edge, clock } = surroundings;
+  const { io, config, database, edge, clock } = context;
   const progress = createBackfillProgress(io.stderr);
   const print = (text: string) => {
     progress.clear();
@@ -113,7 +113,7 @@ async function run(
     onWait: print,
   };
   try {
-    const key = await toKey(surroundings, asked, print);
+    const key = await toKey(context, asked, print);
     const onOpened = async (backfill: Backfill) => {
       print(describeStart(backfill));
       if (backfill.endedAt === null) progress.expect(await countUpstream(edge, backfill, clock()));
@@ -131,7 +131,7 @@ async function run(
 }
 
 async function toKey(
-  { database, clock }: Surroundings,
+  { database, clock }: BackfillContext,
   asked: ReturnType<typeof readBackfillFlags>,
   print: (text: string) => void,
 ): Promise<BackfillKey> {

@@ -190,7 +190,7 @@ interface CommandNode {
   readonly options: readonly (Named & { readonly takesValue: boolean })[];
 }
 
-/** Returns the program and all its commands as their help shows them. */
+/** Returns the program and each of its commands, with the words and options that its help shows. */
 export function listNodes(command: Command, path = ""): CommandNode[] {
   const help = command.createHelp();
   const visible = help.visibleCommands(command);

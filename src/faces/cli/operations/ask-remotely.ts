@@ -202,9 +202,9 @@ function toRefusal(remote: RemoteService, status: number, problem: unknown): Err
       "give-up",
       `the service at ${remote.url} does not know this operation (HTTP ${status}). It may be another version than this program, ${readVersion()}, or no Longwatch`,
     );
-  const told = [detail, title].find((text) => typeof text === "string");
+  const text = [detail, title].find((one) => typeof one === "string");
   return new Refusal(status, {
-    detail: toPlainTexts(told) ?? `refused with ${status}`,
+    detail: toPlainTexts(text) ?? `refused with ${status}`,
     mistakes: toPlainTexts(Mistakes.safeParse(mistakes).data ?? []),
   });
 }

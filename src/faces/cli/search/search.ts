@@ -50,7 +50,7 @@ Examples:
 
 type Flags = SearchFlags & { readonly json?: true; readonly csv?: true; readonly format?: string };
 
-interface Asked {
+interface PlannedSearch {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly limit: number;
@@ -112,7 +112,7 @@ interface Shown {
 
 async function print(
   io: StoreIo,
-  asked: Asked,
+  asked: PlannedSearch,
   { format, isJson, isCsv }: Shown,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
@@ -123,7 +123,11 @@ async function print(
   else await printText(io, asked, pages);
 }
 
-async function printJson({ stdout }: StoreIo, { plan, isJoined }: Asked, pages: AsyncIterable<FoundPage>) {
+async function printJson(
+  { stdout }: StoreIo,
+  { plan, isJoined }: PlannedSearch,
+  pages: AsyncIterable<FoundPage>,
+) {
   const answers = toAnswers(pages, plan.pageSize);
   if (isJoined) await writeJoinedPages(stdout, plan.groupBy.length > 0 ? "groups" : "rows", answers);
   else for await (const answer of answers) await writeJson(stdout, answer);
@@ -135,7 +139,7 @@ async function* toAnswers(pages: AsyncIterable<FoundPage>, pageSize: number) {
 
 async function printCsv(
   { stdout }: StoreIo,
-  { plan: { groupNames, buckets } }: Asked,
+  { plan: { groupNames, buckets } }: PlannedSearch,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
   const head = groupNames.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupNames, buckets > 0));
@@ -154,7 +158,7 @@ async function printCsv(
 
 async function printText(
   io: StoreIo,
-  { zoneId, plan, isJoined }: Asked,
+  { zoneId, plan, isJoined }: PlannedSearch,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
   const paint = pickPaint(io);

@@ -53,7 +53,7 @@ export function tailCommand(readConfig: () => Config, io: StoreIo = createProces
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const zoneIds = readZones(read, flags.zone);
-        const asked = readAsked(read, flags, io.clock());
+        const asked = readTailOptions(read, flags, io.clock());
         read.finish();
         if (asked === undefined) return;
         const { plan, request } = asked;
@@ -68,13 +68,13 @@ export function tailCommand(readConfig: () => Config, io: StoreIo = createProces
     );
 }
 
-interface Asked {
+interface TailOptions {
   readonly plan: SearchPlan;
   /** The query and the filters, as the API takes them. */
   readonly request: object;
 }
 
-function readAsked(read: FlagReader, flags: Flags, now: number): Asked | undefined {
+function readTailOptions(read: FlagReader, flags: Flags, now: number): TailOptions | undefined {
   const from = flags.since === undefined ? now - DEFAULT_BACK_MS : read.time("since", flags.since);
   if (from === undefined) return undefined;
   if (from > now) read.wrong("since", flags.since, "a time in the past");

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { MUTE_WORDS, sayOdds } from "#model/words.ts";
+import { formatOdds, MUTE_WORDS } from "#model/words.ts";
 import { useChange } from "../api/ask.ts";
 import type { Alert, Silence } from "../api/queries.ts";
 import { useMay } from "../api/session.ts";
@@ -39,7 +39,7 @@ export function AlertText({ alert, headline, about = "", after }: Props) {
         {rule} {ruleTitle ?? ""}
         {about}
         <Payload say=" · " prose bold text={verdict === null ? null : verdict.title} />
-        {verdict === null ? "" : ` (${sayOdds(verdict.odds)})`}
+        {verdict === null ? "" : ` (${formatOdds(verdict.odds)})`}
         <Ago say=" · quiet, last active " at={quietSince} />
         {after}
       </div>

@@ -63,7 +63,7 @@ interface AnyError {
 }
 
 /** Returns the error for the client: a statement that Postgres stopped is the query's fault. */
-export function toTold(error: AnyError): AnyError {
+export function toShownError(error: AnyError): AnyError {
   if (error instanceof Refusal) return error;
   if (error instanceof UsageError)
     return new Refusal(400, { slug: "invalid-request", detail: error.message });

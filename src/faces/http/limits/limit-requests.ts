@@ -50,7 +50,7 @@ export function limitKeys(app: FastifyInstance, { limits, clock, note }: LimitPa
     const { caller } = request;
     if (caller === null) return;
     const taken = limiter.take(caller.keyId, clock());
-    tell(reply, "key", quota, taken);
+    sendQuota(reply, "key", quota, taken);
     if (taken.isAllowed) return;
     note({ action: "rate.limited", actor: actorOf(caller), ...aboutRequest(request) }, clock());
     refuse(reply, "key", quota, taken);
@@ -67,14 +67,14 @@ export function aboutRequest(request: FastifyRequest) {
 }
 
 /** Sets the header fields of draft-ietf-httpapi-ratelimit-headers-10: the policy and the remaining quota. */
-function tell(reply: FastifyReply, policy: string, quota: number, { remaining, resetMs }: Taken): void {
+function sendQuota(reply: FastifyReply, policy: string, quota: number, { remaining, resetMs }: Taken): void {
   void reply
     .header("ratelimit-policy", `"${policy}";q=${quota};w=${WINDOW_MS / 1_000}`)
     .header("ratelimit", `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`);
 }
 
 function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): void {
-  tell(reply, policy, quota, taken);
+  sendQuota(reply, policy, quota, taken);
   refuseSpent(taken, `This ${policy} may send at most ${quota} requests a minute.`);
 }
 

@@ -13,7 +13,7 @@ import { ruleTitle } from "../alert-spike.ts";
 import { buildSelfMessage, type SelfMessageFacts } from "./self-message.ts";
 
 const WEEK_MS = 7 * DAY_MS;
-/** The epoch was a Thursday. */
+/** 1 January 1970 was a Thursday, so the first Monday is four days after the epoch. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
 
 /** Week from Monday to Monday in UTC; epoch ms. */

@@ -22,11 +22,11 @@ const RECORD_EVENTS = 10;
 /** Maximum number of events whose records one search reads: some seconds of work. */
 export const MAX_METHOD_EVENTS = 10_000;
 
-type Asked = Pick<SearchPlan, "clauses" | "groupBy" | "methodClauses">;
+type CostedPlan = Pick<SearchPlan, "clauses" | "groupBy" | "methodClauses">;
 type Store = keyof typeof PART_TESTS;
 
 /** Returns whether an answer reads only its page and counts that are at hand, however many events there are. */
-export function readsPageOnly(plan: Asked): boolean {
+export function readsPageOnly(plan: CostedPlan): boolean {
   return plan.groupBy.length === 0 && plan.clauses.length === 0 && !asksMethod(plan);
 }
 
@@ -35,7 +35,7 @@ export function readsPageOnly(plan: Asked): boolean {
  * search waits, before anything runs. `events` are those in the window, `archivedEvents` those of them in files.
  */
 export function estimateCost(
-  plan: Asked & Pick<SearchPlan, "pageSize">,
+  plan: CostedPlan & Pick<SearchPlan, "pageSize">,
   { events, archivedEvents }: { events: number; archivedEvents: number },
 ): number {
   if (readsPageOnly(plan)) return Math.min(events, 2 * plan.pageSize);
@@ -45,7 +45,7 @@ export function estimateCost(
   return (events - archived) * costOf("postgres") + archived * ARCHIVED_SHARE * costOf("files") + records;
 }
 
-function countCost({ clauses, groupBy }: Asked, store: Store): number {
+function countCost({ clauses, groupBy }: CostedPlan, store: Store): number {
   const sum = (costs: readonly number[]) => costs.reduce((total, cost) => total + cost, 0);
   const partOf = (name: string) => (name === "path" || name === "host" ? PART_TESTS[store][name] : 0);
   const groups = groupBy.some((name) => MANY_VALUES.has(name)) ? TESTS_PER_MANY_GROUPS : 0;

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { Secret } from "#lib/secret.ts";
 import type { CHANNEL_KINDS } from "#model/kinds.ts";
-import { type AnyChannel, type Notifier, type Surroundings, toNetwork } from "../channel-definition.ts";
+import { type AnyChannel, type Notifier, type SenderContext, toNetwork } from "../channel-definition.ts";
 import { alertmanager } from "./alertmanager/alertmanager.ts";
 import { discord } from "./discord/discord.ts";
 import { email } from "./email/email.ts";
@@ -13,7 +13,7 @@ import { pagerduty } from "./pagerduty/pagerduty.ts";
 import { slack } from "./slack/slack.ts";
 import { slackBot } from "./slack-bot/slack-bot.ts";
 import { teams } from "./teams/teams.ts";
-import { type TerminalSurroundings, terminal } from "./terminal/terminal.ts";
+import { type TerminalContext, terminal } from "./terminal/terminal.ts";
 import { webhook } from "./webhook/webhook.ts";
 
 type OfKinds<Kinds extends readonly string[]> = {
@@ -69,13 +69,13 @@ function findSecrets(value: unknown): Secret[] {
 }
 
 /** The options that all channels of a process share. A channel's own settings override those of `network`. */
-export type SharedSurroundings = Required<Pick<Surroundings, "clock" | "network">> & TerminalSurroundings;
+export type SharedContext = Required<Pick<SenderContext, "clock" | "network">> & TerminalContext;
 
 /**
  * Opens a configured channel, which does not connect yet.
  * @throws {UsageError} listing every mistake of its addresses and secrets
  */
-export function openNotifier(config: ChannelConfig, shared: SharedSurroundings): Notifier {
+export function openNotifier(config: ChannelConfig, shared: SharedContext): Notifier {
   const definition = findChannel(config.kind);
   if (definition === undefined) throw new Error(`There is no kind of channel named ${config.kind}.`);
   const options = { ...config, ...shared, network: toNetwork(config, shared.network) };

@@ -5,7 +5,7 @@ import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type VerdictTime } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
-import { sayBackground, sayOdds } from "#model/words.ts";
+import { describeBackground, formatOdds } from "#model/words.ts";
 import { formatTime, isNews } from "./describe-alert.ts";
 
 type Verdict = NonNullable<AlertMessage["verdict"]>;
@@ -44,7 +44,7 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
     { label: "Not known", text: verdict.missing.join(", ") },
     { label: "Marked before", text: marked },
     { label: "Got through", text: describeThrough(message) },
-    { label: "Usually", text: sayBackground(verdict.background) },
+    { label: "Usually", text: describeBackground(verdict.background) },
     ...outlineSample(verdict),
     { label: "Who", text: verdict.who },
     { label: "Next step", text: verdict.nextStep },
@@ -56,7 +56,7 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
 
 function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
   const name = crawler === null ? "" : `, ${crawler}`;
-  return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${sayOdds(odds)})`;
+  return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${formatOdds(odds)})`;
 }
 
 /** Returns how many attackers came after the verdict was judged: it counts none of their requests. */

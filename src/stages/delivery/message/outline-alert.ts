@@ -66,7 +66,7 @@ interface OutlineTop {
 export interface Outline {
   readonly status: "firing" | "advice" | "resolved";
   /** `CRITICAL firing`, `Advice` or `Resolved`. */
-  readonly standing: string;
+  readonly statusText: string;
   /** `zone 101 · rule 942100 SQL injection`. */
   readonly subject: string;
   readonly headline: string;
@@ -146,7 +146,7 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
   const advice = outlineAdvice(message, caps);
   return {
     status: isResolved ? "resolved" : isAdvice ? "advice" : "firing",
-    standing: isOwn
+    statusText: isOwn
       ? message.kind === "late"
         ? "Arrived late"
         : "Weekly digest"

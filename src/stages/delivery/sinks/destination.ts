@@ -1,7 +1,7 @@
 /** Destinations and the sinks that send to them. */
 import type { Filter } from "#model/fields.ts";
 import type { EventFormat, FORWARD_KINDS, ForwardKind } from "#model/kinds.ts";
-import { type Surroundings, toNetwork } from "../channel-definition.ts";
+import { type SenderContext, toNetwork } from "../channel-definition.ts";
 import { elastic } from "./elastic.ts";
 import { file } from "./file.ts";
 import { otlp } from "./otlp.ts";
@@ -41,11 +41,11 @@ export interface Destination extends DestinationFacts {
  */
 export function openSink(
   { name, kind, settings }: Pick<DestinationConfig, "name" | "kind" | "settings">,
-  { network, ...surroundings }: Surroundings,
+  { network, ...context }: SenderContext,
 ): Sink {
   const definition = findSink(kind);
   if (definition === undefined) throw new Error(`There is no kind of sink named ${kind}.`);
-  const options = { ...settings, ...surroundings, name, network: toNetwork(settings, network) };
+  const options = { ...settings, ...context, name, network: toNetwork(settings, network) };
   return definition.open(options);
 }
 
@@ -55,11 +55,11 @@ export function openSink(
  */
 export function openDestinations(
   configs: readonly DestinationConfig[],
-  surroundings: Surroundings,
+  context: SenderContext,
 ): readonly Destination[] {
   return configs.map((config) => {
     const { settings: _, ...facts } = config;
-    return { ...facts, sink: openSink(config, surroundings) };
+    return { ...facts, sink: openSink(config, context) };
   });
 }
 

@@ -229,8 +229,8 @@ interface ChangesToMerge {
 }
 
 /**
- * Returns the changes of a spike with those that were found, and whether all are over; null if nothing changes. A change
- * is known if one of its rule was stored after it had begun. A later change of a rule ends the one before.
+ * Returns the open spike's changes together with the found ones, and whether all have ended; null if nothing changes. A found
+ * change is skipped if a change of the same rule was stored after it began. A later change of a rule ends the earlier one.
  */
 export function mergeChanges({ open, known, found, ended, atMs }: ChangesToMerge) {
   const isKnown = ({ ruleId, since }: Pick<RuleChange, "ruleId" | "since">) =>

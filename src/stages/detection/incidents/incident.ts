@@ -65,7 +65,7 @@ export function endOfIncident({ lastFiredAt }: Incident): number {
   return lastFiredAt + QUIET_MINUTES;
 }
 
-/** Returns the newest beginning of an attacker with a name of its own, which a message has to tell. */
+/** Returns the newest beginning of an attacker with a name of its own, which a message has to name. */
 export function newestNews({ attackers }: Pick<Incident, "attackers">): number {
   return attackers.reduce(
     (newest, { role, since }) => (role === "facet" ? newest : Math.max(newest, since)),

@@ -35,10 +35,10 @@ export function judgeableHours(nowMs: number): { fromMs: number; toMs: number } 
 }
 
 /**
- * Returns the hours of a zone to judge late; null if there are none, or if one of them is still being copied. Also hours that
- * were judged are among them if they follow one that was not: their thresholds, and the windows of the first one, lacked its
- * events. An outage that ends within an hour waits for the end of that hour, so that there is one message about it. `all` are
- * the hours from the oldest judgeable one to now, `settled` the first of them that is not judgeable yet.
+ * Returns the hours of a zone to judge late; null if there are none, or if one of them is still being copied. A judged hour
+ * that follows an unjudged one is judged again, because its thresholds lacked the events of the unjudged hour. If an outage
+ * ends within an hour, the end of that hour is awaited, so that there is one message about the outage. `all` are the hours
+ * from the oldest judgeable one to now; `settled` is the first hour that cannot be judged yet.
  */
 export function findLateSpan(all: readonly CopiedHour[], settled: number): LateSpan | null {
   const hours = all.filter(({ hour }) => hour < settled);

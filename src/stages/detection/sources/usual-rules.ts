@@ -1,4 +1,4 @@
-/** Counts an hour of sources, and which rules are usual for one. */
+/** Returns which counts of a day are usual for an address, from its peaks of the week before. */
 
 import { SOURCE_KINDS } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
@@ -15,8 +15,8 @@ export const ENOUGH_DAYS = 2;
 type DayPeaks = ReadonlyMap<number, ArrayLike<number>>;
 
 /**
- * Returns what is usual for an address on a day: the second largest of its daily peaks of the seven days before, by
- * window. So a monitor or a shared address is known after two days, and one attack does not become usual.
+ * Returns the usual count of an address on a day, by window: the second largest of its daily peaks of the seven days
+ * before. So a monitor or a shared address is known after two days, and one attack does not become usual.
  */
 export function usualOnDay(peaks: DayPeaks, day: number): Int32Array | undefined {
   const known = [...peaks].filter(([on]) => on < day && on >= day - USUAL_DAYS).map(([, counts]) => counts);
@@ -36,7 +36,7 @@ export function createUsualRules(): UsualRules {
   const peaks = new Map<string, Map<number, Int32Array>>();
   let computed = { day: -1, usual: new Map<string, Int32Array>() };
 
-  // Days that are too old for every later day are forgotten; a recount may ask for a day of the week before.
+  // A recount may ask for a day of the week before, so only peaks that are older than any such day needs are forgotten.
   function computeUsual(day: number) {
     const usual = new Map<string, Int32Array>();
     for (const [address, days] of peaks) {

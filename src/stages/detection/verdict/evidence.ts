@@ -115,7 +115,7 @@ const NEEDED: Readonly<Record<UsualDimension, number>> = { asn: 5, ja4: 20, path
 const MOST_KNOWN = 50_000;
 const MOST_USUAL = 5_000;
 
-/** The first users of each value, with the time of the first use. */
+/** By value: who used it first, each with the time of the first use. At most as many users as make a value usual. */
 type Values = Map<string, Map<string, number>>;
 
 /** Keeps the first users of values. Uses come in the order of time, so later users of a value change nothing. */

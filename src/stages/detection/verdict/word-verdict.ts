@@ -48,9 +48,9 @@ export function describeReasons(
   { addresses, requests, paths, records }: RequestCounts,
 ): Readonly<Record<VerdictFeature, string>> {
   const ofAddresses = (share: number) => countOf(Math.round(share * addresses), addresses);
-  const ofAll = (feature: VerdictFeature) => `${sayShare(value(feature))} ${many(requests, "request")}`;
+  const ofAll = (feature: VerdictFeature) => `${describeShare(value(feature))} ${many(requests, "request")}`;
   const read = records > 0 ? `${many(records, "request")} with a record` : "the URLs with a query";
-  const ofRead = (feature: VerdictFeature) => `${sayShare(value(feature))} ${read}`;
+  const ofRead = (feature: VerdictFeature) => `${describeShare(value(feature))} ${read}`;
   return {
     spread: `${many(addresses, "address sends", "addresses send")} the requests.`,
     usualAsn: `${ofAddresses(value("usualAsn"))} in a network that is usual here.`,
@@ -73,7 +73,7 @@ export function describeReasons(
   };
 }
 
-function sayShare(share: number): string {
+function describeShare(share: number): string {
   if (share === 0) return "None of";
   if (share === 1) return "All of";
   return share >= 0.995 ? "Almost all of" : `${formatShare(share)} of`;
@@ -116,7 +116,7 @@ export function describeNextStep(
   const passed = `${through === 0 ? "None" : formatWhole(through)} ${ofAll} got through.${unknown}`;
   const stops = blocked + challenged;
   const stopped = `${stops === 0 ? "None" : formatWhole(stops)} ${ofAll} ${stops > 1 ? "were" : "was"} stopped.${unknown}`;
-  const block = sayBlock(requests);
+  const block = describeBlock(requests);
   const waits = VERDICT_AFTER_MS[look] < VERDICT_AFTER_MS["six-hours"];
   const later = openedAt + VERDICT_AFTER_MS["six-hours"];
   const steps: Record<VerdictWord, string> = {
@@ -136,7 +136,7 @@ export function describeNextStep(
 }
 
 /** Returns whom to block. Names nobody who may be a visitor: with a session or from a page of the site, and without an idiom. */
-function sayBlock(requests: readonly VerdictRequest[]): string {
+function describeBlock(requests: readonly VerdictRequest[]): string {
   const senders = Map.groupBy(
     requests.filter(({ address }) => address !== ""),
     ({ address }) => address,

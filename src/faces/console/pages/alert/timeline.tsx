@@ -2,7 +2,7 @@
 
 import { Link } from "wouter";
 import { formatDuration, many } from "#lib/format.ts";
-import { sayUnsent } from "#model/words.ts";
+import { describeUnsent } from "#model/words.ts";
 import type { AlertContext, AlertDetail } from "../../api/queries.ts";
 import { SilenceRow } from "../../components/alert-lines.tsx";
 import { Moment } from "../../components/facts.tsx";
@@ -140,7 +140,7 @@ function TransitionEntry({ transition: entry, before, deliveries }: TransitionPr
           : <Payload prose text={note} />
         </>
       )}
-      {sayUnsent(entry).map((why) => (
+      {describeUnsent(entry).map((why) => (
         <div key={why} className="lw-note">
           <Payload prose text={why} />
         </div>

@@ -4,7 +4,13 @@ import { Kbd } from "@mantine/core";
 import { formatShare, many } from "#lib/format.ts";
 import { MARKS, type Mark } from "#model/kinds.ts";
 import { countRequests, countThrough } from "#model/verdict.ts";
-import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/words.ts";
+import {
+  describeBackground,
+  describeLimits,
+  describeMarksBefore,
+  formatOdds,
+  rowsOfOdds,
+} from "#model/words.ts";
 import { type AlertDetail, useAlertAct } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { SubtleButton } from "../../components/buttons.tsx";
@@ -26,7 +32,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
   const mayAct = useMay("act");
   const verdict = verdicts.at(-1);
   if (spikeId === null) return null;
-  const before = sayMarksBefore(markedBefore).join(" ");
+  const before = describeMarksBefore(markedBefore).join(" ");
   const marked: readonly Pair[] = [
     ...(before === "" ? [] : [["Before", before] as const]),
     ["Mark as", mayAct ? <Marks alert={alert} /> : (mark ?? "not marked")],
@@ -43,7 +49,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
       title={<Payload prose text={title} />}
       about={
         <>
-          odds {sayOdds(odds)} · judged <Moment at={judgedAt} />
+          odds {formatOdds(odds)} · judged <Moment at={judgedAt} />
         </>
       }
     >
@@ -63,7 +69,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
 /** Reasons are sentences that may hold names from requests; the sample is text of an attacker. */
 function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[] {
   const { events, blocked, challenged, other, records } = counts;
-  const usually = sayBackground(verdict.background);
+  const usually = describeBackground(verdict.background);
   const say = (text: string) => <Payload key={text} prose text={text} />;
   return [
     ["For", verdict.for.map((text) => <div key={text}>{say(text)}</div>)],
@@ -106,7 +112,7 @@ function Sample({ of: { method, url, ip, ruleId, action, parameter, matched } }:
 
 /** Each number with what it adds to the likeliest class: to the right for it, to the left against it. */
 function Numbers({ verdict }: { readonly verdict: Verdict }) {
-  const limits = sayLimits(verdict);
+  const limits = describeLimits(verdict);
   return (
     <>
       <DataTable

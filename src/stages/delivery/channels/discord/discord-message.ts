@@ -150,15 +150,15 @@ export function toDiscordFile(message: AlertMessage): string | null {
 /** Returns all facts as one message, which later transitions edit. An edit keeps the attachments. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
-  const { status, standing, subject, brief, links } = outline;
-  const title = toDiscord(subject === "" ? standing : `${standing} · ${subject}`, DISCORD_LIMITS.title);
+  const { status, statusText, subject, brief, links } = outline;
+  const title = toDiscord(subject === "" ? statusText : `${statusText} · ${subject}`, DISCORD_LIMITS.title);
   const fields = renderFields(outline);
   const beside = [title, ...fields.flatMap(({ name, value }) => [name, value])].map(countChars);
   const room = DISCORD_LIMITS.total - beside.reduce((sum, chars) => sum + chars, 0);
   const [first] = links;
   return {
     // A phone shows this text in its notification.
-    content: toDiscord(`${standing}: ${brief || subject}`, HEADLINE_CHARS),
+    content: toDiscord(`${statusText}: ${brief || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
       {
@@ -175,10 +175,10 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
 
 /** Returns the additional message for a transition that must notify, because an edit notifies nobody. */
 export function toDiscordNote(message: AlertMessage): DiscordMessage {
-  const { standing, subject } = outlineAlert(message, "transition");
+  const { statusText, subject } = outlineAlert(message, "transition");
   const phrase = describeCount(message);
   const counted = phrase === null ? "" : `: ${phrase.count} ${phrase.against}`;
-  const content = `${toDiscord(`${standing} · ${subject}`, 400)}${counted}`;
+  const content = `${toDiscord(`${statusText} · ${subject}`, 400)}${counted}`;
   return { content, allowed_mentions: { parse: [] } };
 }
 

@@ -80,10 +80,10 @@ function renderHtmlLinks({ links }: Outline): string {
 }
 
 function renderHtml(outline: Outline, color: string): string {
-  const { standing, subject, headline, facts, details, sparkline, advice } = outline;
+  const { statusText, subject, headline, facts, details, sparkline, advice } = outline;
   const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
   const parts = [
-    `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
+    `<h2 style="color:${color}">${escapeHtml(statusText)}</h2>`,
     `<p><b>${escapeHtml(subject)}</b></p>`,
     renderHtmlRows(outline.verdict),
     `<p>${escapeHtml(headline)}</p>`,
@@ -101,11 +101,11 @@ function renderHtml(outline: Outline, color: string): string {
 }
 
 function renderText(outline: Outline): string {
-  const { standing, subject, links } = outline;
+  const { statusText, subject, links } = outline;
   const shown = links.map(({ title, href }) => `${unlink(title)}: ${href}`);
   // A link stays as it is: with a character inside it would not lead anywhere.
   const lines = toPlainLines(outline, shown).map((line) => (shown.includes(line) ? line : unlink(line)));
-  return `${[unlink(`${standing}: ${subject}`), "", ...lines].join("\n")}\n`;
+  return `${[unlink(`${statusText}: ${subject}`), "", ...lines].join("\n")}\n`;
 }
 
 /** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */

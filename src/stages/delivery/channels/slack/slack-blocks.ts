@@ -169,15 +169,15 @@ function renderCommands({ commands }: Outline): SlackBlock[] {
 }
 
 function render(message: AlertMessage, shown: Outline): SlackMessage {
-  const { status, standing, subject, brief, verdict, digest } = shown;
+  const { status, statusText, subject, brief, verdict, digest } = shown;
   const sign = status === "resolved" ? "✅" : status === "advice" ? "💡" : SIGNS[message.severity];
   const rows = verdict.map((row) => renderRow(row, VERDICT_CHARS));
   // The digest's own budget is below the limit over all blocks.
   const named = digest.map((line) => toMrkdwn(line, SLACK_LIMITS.section - 200));
   return {
-    text: `${sign} ${standing}: ${toMrkdwn(brief === "" ? subject : brief, 400)}`,
+    text: `${sign} ${statusText}: ${toMrkdwn(brief === "" ? subject : brief, 400)}`,
     blocks: [
-      header(`${sign} ${standing} · ${subject}`),
+      header(`${sign} ${statusText} · ${subject}`),
       ...packSections(rows, "\n"),
       ...renderFacts(shown),
       ...renderLinks(shown),

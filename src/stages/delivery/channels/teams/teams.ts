@@ -140,10 +140,10 @@ function renderAdvice({ advice }: Outline): RichTextBlock[] {
 }
 
 function renderBody(outline: Outline, color: Color): RichTextBlock[] {
-  const { standing, subject, headline, facts, details, sparkline } = outline;
+  const { statusText, subject, headline, facts, details, sparkline } = outline;
   const style = { weight: "bolder", size: "large" } as const;
   return [
-    line([run(standing, { ...style, color }), run(subject === "" ? "" : ` · ${subject}`, style)]),
+    line([run(statusText, { ...style, color }), run(subject === "" ? "" : ` · ${subject}`, style)]),
     ...renderRows(outline.verdict),
     ...(headline === "" ? [] : [line([run(headline)])]),
     ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),
@@ -162,7 +162,7 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
     ...caps,
     members: { ...caps.members, ...elsewhere },
   });
-  const { status, standing, links } = outline;
+  const { status, statusText, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links.slice(0, MAX_ACTIONS).map(({ title, href }) => ({
     type: "Action.OpenUrl" as const,
@@ -170,7 +170,7 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
     url: href,
   }));
   return envelop(
-    escapeExpressions(`${standing}: ${toLine(describeBriefly(message), caps.title)}`),
+    escapeExpressions(`${statusText}: ${toLine(describeBriefly(message), caps.title)}`),
     renderBody(outline, color),
     actions,
   );

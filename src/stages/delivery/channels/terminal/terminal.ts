@@ -14,7 +14,7 @@ export interface TerminalStream {
   readonly command?: string;
 }
 
-export interface TerminalSurroundings {
+export interface TerminalContext {
   readonly terminal: TerminalStream;
   /** The console's address on this machine, for messages without a link to it. Null: none, or it is not known yet. */
   readonly localUrl?: () => string | null;
@@ -24,7 +24,7 @@ const settings = {};
 const DEFAULT_COLUMNS = 100;
 
 /** Prints alerts where the service runs. One write per alert, so nothing gets between its lines. */
-function createSender({ terminal: stream, localUrl }: TerminalSurroundings): Notifier["send"] {
+function createSender({ terminal: stream, localUrl }: TerminalContext): Notifier["send"] {
   return async (message, { signal }) => {
     signal.throwIfAborted();
     const isTTY = stream.isTTY === true;
