@@ -54,7 +54,7 @@ export async function readNewestAlerts(
 }
 
 /** Returns the alerts of this kind that were resolved after a time and of which channels wait for the end of quiet hours. */
-export function readHeldAlerts(
+export function readWaitingAlerts(
   db: Queryable,
   { kind, resolvedAfterMs }: { kind: string; resolvedAfterMs: number },
 ): Promise<AlertRow[]> {
@@ -186,7 +186,7 @@ export async function insertNotifications(tx: Queryable, rows: readonly NewNotif
 const CHUNK = 500;
 
 /** A resolve for which no channel is notified. */
-export interface QuietResolve {
+export interface UnnotifiedResolve {
   readonly id: number;
   /** The transition that the caller read. An alert with a later transition is left unchanged. */
   readonly seen: number;
@@ -196,9 +196,9 @@ export interface QuietResolve {
 }
 
 /** Resolves alerts without outbox rows, in a few statements. Returns the number of resolved alerts. */
-export async function resolveQuietly(
+export async function resolveUnnotified(
   db: Queryable,
-  resolves: readonly QuietResolve[],
+  resolves: readonly UnnotifiedResolve[],
   nowMs: number,
 ): Promise<number> {
   const { transition, transitions, details } = alerts;

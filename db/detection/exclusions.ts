@@ -82,7 +82,7 @@ export function listExclusions(
 /**
  * Marks exclusions as followed, and returns how many. A proposal counts as followed if its rule stopped no request on the path for
  * 24 hours, after ten or more a day in the two days before, while the zone's other events came at half their rate or more.
- * A rule that only logged must have no event. Method and parameter are not looked at: a rule that still matches other
+ * A rule that only logged must have no event. Method and parameter are not compared: a rule that still matches other
  * parameters of the path is not recognised, and a misfire that ended by itself looks the same.
  */
 export async function watchExclusions(
@@ -162,7 +162,7 @@ export function toKnownSource({ kind, pattern, zoneId, reason, expiresAt }: Know
   return { kind, pattern, zoneIds, reason, untilMs: expiresAt?.getTime() ?? null };
 }
 
-/** Lets no other transaction add a known source before this one ends, so that a number of them can be kept. */
+/** Lets no other transaction add a known source before this one ends, so that their number stays within the limit. */
 export async function lockKnownSources(tx: Queryable): Promise<void> {
   await tx.execute(sql`lock table ${knownSources} in share row exclusive mode`);
 }

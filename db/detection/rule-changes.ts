@@ -113,7 +113,7 @@ interface QuietScope {
   /** The last event is in [lastFromMs, lastToMs). */
   readonly lastFromMs: number;
   readonly lastToMs: number;
-  /** About so many events were to be expected since, if a week had as many as these days. */
+  /** The number of events to expect since then, if a week has as many as these days. */
   readonly missing: number;
   readonly limit: number;
 }

@@ -27,7 +27,7 @@ const READ_FACTS = sql`r.method, r.request_id as "requestId", r.matched_key as "
 
 /** Two times of one event that are this close together are merged. */
 const NEAR = sql.raw("interval '1 hour'");
-/** The same, if only the list has shown one of the times, or if the latest search does not show one of them any more. */
+/** The same limit, if only the list has shown one of the times, or if the latest search shows one of them no more. */
 const FAR = sql.raw("interval '25 hours'");
 
 /** An event that was stored under two times; times in epoch ms. */

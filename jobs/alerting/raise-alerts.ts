@@ -3,11 +3,11 @@ import { defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import { readAsks } from "#db/alerting/advice.ts";
 import {
   type AlertRow,
-  type QuietResolve,
   readNewestAlerts,
   readRaisableSpikes,
-  resolveQuietly,
+  resolveUnnotified,
   takeOverAlert,
+  type UnnotifiedResolve,
 } from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
@@ -251,7 +251,7 @@ async function raiseEach(
   const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
-  const quiet: QuietResolve[] = [];
+  const quiet: UnnotifiedResolve[] = [];
   const unsent: AlertSpike[] = [];
   const fail = (spikeId: number, thrown: unknown) => {
     failures.push(thrown);
@@ -270,7 +270,8 @@ async function raiseEach(
         decision !== null ||
         (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));
       if (!isChanged) continue;
-      const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
+      const resolve =
+        row === null || alert === null ? null : toUnnotifiedResolve(row, alert, spike, decision);
       if (resolve !== null) quiet.push(resolve);
       else if (row === null && spike.closedAtMs === null && members.length === 0 && isUnsent(decision))
         unsent.push(spike);
@@ -293,7 +294,7 @@ async function raiseEach(
         );
     }
   }
-  const resolved = quiet.length === 0 ? 0 : await resolveQuietly(database.db, quiet, context.nowMs);
+  const resolved = quiet.length === 0 ? 0 : await resolveUnnotified(database.db, quiet, context.nowMs);
   return { reasons: [...reasons, ...Array<NotifyReason>(resolved).fill("resolved")], failures };
 }
 
@@ -301,12 +302,12 @@ async function raiseEach(
  * Returns the resolve of an alert that no channel was notified of. Such alerts are resolved in a few statements,
  * because a flood leaves thousands of them. Null for any other decision.
  */
-function toQuietResolve(
+function toUnnotifiedResolve(
   row: AlertRow,
   before: AlertRecord,
   spike: AlertSpike,
   decision: Decision | null,
-): QuietResolve | null {
+): UnnotifiedResolve | null {
   if (decision === null || !isEnding(decision.reason) || row.spikeId !== spike.id) return null;
   if (notifiedChannels(before).size > 0) return null;
   const { state, transition, transitions } = decision.alert;

@@ -10,10 +10,10 @@ import type { DiskSpace } from "#lib/disk.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
   assessCredentials,
-  assessQuiet,
+  assessUnpolled,
   credentialsFingerprint,
-  quietFingerprint,
-  quietLimit,
+  unpolledFingerprint,
+  unpolledLimit,
 } from "#stages/alerting/self/service-alert.ts";
 import {
   archiveFingerprint,
@@ -88,7 +88,7 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
   await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
   const zones = await readZoneHealth(database.db, zoneIds);
   const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint(), archiveFingerprint()];
-  const fingerprints = [...ofService, ...zoneIds.map(quietFingerprint)];
+  const fingerprints = [...ofService, ...zoneIds.map(unpolledFingerprint)];
   const rows = await readNewestAlerts(database.db, fingerprints);
   const seen = (fingerprint: string) => {
     const row = rows.get(fingerprint) ?? null;
@@ -107,8 +107,8 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
   const missing = assessKey(nowMs, pseudonymKey.alert, { problem, held });
   written += Number(await raiseSelfAlert(alerting, { about, ...pseudonymKey, zoneId: null, news: missing }));
   for (const zone of zones) {
-    const quiet = seen(quietFingerprint(zone.zoneId));
-    const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
+    const quiet = seen(unpolledFingerprint(zone.zoneId));
+    const news = assessUnpolled(nowMs, quiet.alert, zone, unpolledLimit(deps.pollEveryMs));
     written += Number(await raiseSelfAlert(alerting, { about, ...quiet, zoneId: zone.zoneId, news }));
   }
   const archive = seen(archiveFingerprint());

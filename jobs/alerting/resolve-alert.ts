@@ -4,9 +4,9 @@ import {
   changeAlert,
   describeAlert,
   insertNotifications,
-  type QuietResolve,
   readNewestAlerts,
-  resolveQuietly,
+  resolveUnnotified,
+  type UnnotifiedResolve,
 } from "#db/alerting/alerts.ts";
 import {
   closeSpike,
@@ -56,7 +56,7 @@ export async function resolveMembers(
   act: PersonsAct,
 ): Promise<number> {
   const prints = members.map((member) => fingerprintOf({ kind: "spike", ...member }));
-  const resolves = [...(await readNewestAlerts(tx, prints)).values()].flatMap((row): QuietResolve[] => {
+  const resolves = [...(await readNewestAlerts(tx, prints)).values()].flatMap((row): UnnotifiedResolve[] => {
     if (row.state === "resolved" || !Transitions.safeParse(row.transitions).success) return [];
     const before = toAlertRecord(row);
     if (notifiedChannels(before).size > 0) return [];
@@ -67,7 +67,7 @@ export async function resolveMembers(
     const changed = { state, transition, reason, endedAt, headline };
     return [{ id: row.id, seen: row.transition, entry: alert.transitions.at(-1), changed }];
   });
-  return resolves.length === 0 ? 0 : resolveQuietly(tx, resolves, act.atMs);
+  return resolves.length === 0 ? 0 : resolveUnnotified(tx, resolves, act.atMs);
 }
 
 /** The next run takes the rest. */

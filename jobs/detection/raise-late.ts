@@ -1,4 +1,4 @@
-import { readHeldAlerts } from "#db/alerting/alerts.ts";
+import { readWaitingAlerts } from "#db/alerting/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { JudgedHour } from "#db/detection/judged-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
@@ -20,7 +20,7 @@ import type { JobContext } from "../context.ts";
 const NO_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };
 
 /** A message that waits for the end of quiet hours for longer than this is not sent. */
-const HELD_MS = 3 * DAY_MS;
+const WAITING_MS = 3 * DAY_MS;
 
 export type JudgeLateDeps = Pick<
   JobContext,
@@ -66,7 +66,10 @@ async function planMessage(db: Queryable, { routing, log }: RaiseLateDeps, zoneI
  */
 export async function releaseLate(database: Database, deps: RaiseLateDeps, nowMs: number): Promise<boolean> {
   let isNotified = false;
-  for (const row of await readHeldAlerts(database.db, { kind: "late", resolvedAfterMs: nowMs - HELD_MS })) {
+  for (const row of await readWaitingAlerts(database.db, {
+    kind: "late",
+    resolvedAfterMs: nowMs - WAITING_MS,
+  })) {
     const { message } = parseDetails(row.details);
     if (message === null || row.zoneId === null) continue;
     const before = toAlertRecord(row);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { readZoneHealth } from "#db/coverage/platform-health.ts";
-import { isPolled, quietLimit } from "#stages/alerting/self/service-alert.ts";
+import { isPolled, unpolledLimit } from "#stages/alerting/self/service-alert.ts";
 import type { JobContext } from "../context.ts";
 
 /** Sends one heartbeat. Throws DeliveryError, or the signal's reason. */
@@ -27,7 +27,7 @@ export function createSendHeartbeatJob(deps: SendHeartbeatDeps): AnyJob {
     timeoutMs: 30_000,
     async run(_payload, signal) {
       const nowMs = clock();
-      const limitMs = quietLimit(deps.pollEveryMs);
+      const limitMs = unpolledLimit(deps.pollEveryMs);
       const zones = await readZoneHealth(database.db, zoneIds);
       const unseen = zones.filter((zone) => !isPolled(zone, nowMs, limitMs)).map(({ zoneId }) => zoneId);
       if (unseen.length > 0) {

@@ -116,7 +116,7 @@ export function readMasked(text: string): IpAddress | null {
   return network === undefined ? null : readAddress(`${network}0`);
 }
 
-/** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+/** If fewer addresses than this send most of a rule's spike, it is listed and notifies nobody, unless it pages. */
 export const FEW_ADDRESSES = 3;
 
 /** A rule's spike needs this many different addresses to page anyone. */
@@ -129,7 +129,7 @@ interface SentSpike {
   readonly gradedBy?: GradedBy | null | undefined;
 }
 
-/** Returns whether few addresses send a spike, or few send most of one that is not far above the usual. */
+/** Returns whether few addresses send the spike, or send most of it while it is not far above the usual. */
 export function isSentByFew({ severity, addresses, mainSenders, gradedBy }: SentSpike, few: number): boolean {
   if (severity === "critical" || addresses == null) return false;
   return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);

@@ -30,7 +30,7 @@ export const MAX_IN_ALL = 2_000;
 
 /**
  * Returns the rule that a list of known sources breaks by its length, with the length; null if there is none. Without a
- * zone, every zone is looked at. Those that have ended do not count, and a pattern counts once for the same zones.
+ * zone, every zone is checked. Sources that have ended do not count, and a pattern counts once for the same zones.
  */
 export function findTooManyKnown(
   list: readonly KnownSource[],

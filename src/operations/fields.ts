@@ -6,7 +6,7 @@ import { Refusal } from "./refusal.ts";
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 const MAX_ROW_ID = 999_999_999_999_999;
 const MAX_ZONE_ID = 2_147_483_647;
-/** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
+/** The end of 9999-12-30. Postgres, JSON and Atom can all write times up to a day later. */
 const LAST_MS = 253_402_214_399_999;
 
 /** The number of a row in a body. `what` is an alert, a silence. */
@@ -165,7 +165,7 @@ export function toPage<Row, Item>(
 }
 
 /**
- * The zones to look at: the one asked for, or all that the caller may see (null is every zone).
+ * Returns the requested zone, or all zones that the caller may see (null is every zone).
  * @throws {Refusal} 403 for a zone of others.
  */
 export function visibleZones(caller: Caller | null, zone: number | undefined): readonly number[] | null {

@@ -16,7 +16,7 @@ import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers } from "#stages/alerting/one-cause.ts";
 import { toSituation } from "#stages/alerting/verdict-effects.ts";
 
-export interface HeldAlert {
+export interface PureAlert {
   readonly id: number;
   readonly fingerprint: string;
   record: AlertRecord;
@@ -27,15 +27,15 @@ export type Said = ReturnType<typeof toNotifications>[number] & { readonly atMs:
 
 /** The decisions of raise-alerts and of the people over arrays instead of tables; nothing fails and nothing is lost. */
 export function createPureService() {
-  const alerts: HeldAlert[] = [];
+  const alerts: PureAlert[] = [];
   const said: Said[] = [];
   /** The alerts of rules that incidents have taken over, by the id of the incident's spike. */
   const taken = new Map<number, string>();
   const newest = (fingerprint: string) => alerts.findLast((alert) => alert.fingerprint === fingerprint);
-  const isOpen = ({ record }: HeldAlert) => record.state !== "resolved";
+  const isOpen = ({ record }: PureAlert) => record.state !== "resolved";
 
   /** The alert that the next transition is of: a new one where it is the first. */
-  function move(before: HeldAlert | undefined, record: AlertRecord, fingerprint: string): HeldAlert {
+  function move(before: PureAlert | undefined, record: AlertRecord, fingerprint: string): PureAlert {
     if (before !== undefined && record.transition > 1) return Object.assign(before, { record });
     if (before !== undefined && isOpen(before)) throw new Error("a second open alert of one fingerprint");
     const alert = {
@@ -49,7 +49,7 @@ export function createPureService() {
   }
 
   function emit(
-    alert: HeldAlert,
+    alert: PureAlert,
     message: AlertMessage,
     recipients: Parameters<typeof toNotifications>[1],
     before: AlertRecord | null,
@@ -111,7 +111,7 @@ export function createPureService() {
       const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
       for (const spike of findDeciding(takeOver(found))) raise(spike, membersOf.get(spike.id) ?? [], context);
     },
-    acknowledge(alert: HeldAlert, atMs: number): void {
+    acknowledge(alert: PureAlert, atMs: number): void {
       const before = alert.record;
       if (before.state !== "firing") return;
       const act = { by: "alice", note: null, atMs };
@@ -121,7 +121,7 @@ export function createPureService() {
       const notified = [...notifiedChannels(before)];
       emit(alert, toAcknowledgedMessage(alert.message, transition, act), { notified }, before, atMs);
     },
-    resolve(alert: HeldAlert, atMs: number): void {
+    resolve(alert: PureAlert, atMs: number): void {
       if (!isOpen(alert)) return;
       const before = alert.record;
       const act = { by: "alice", note: null, atMs };

@@ -38,7 +38,7 @@ afterEach(() => database.drop());
 const deps = () => ({ database, clock, log: silent, zoneIds: [ZONE], pollEveryMs: 30_000 });
 
 /** The job as one replica runs it, and what the channel "chat" was told: `transition reason headline`. */
-function createTeller(
+function createReporter(
   over: { zoneIds?: number[]; pollEveryMs?: number; readDisk?: () => DiskSpace | null } = {},
 ) {
   const afterAlerts = async () => undefined;
@@ -73,10 +73,10 @@ async function poll(at: number, zoneId = ZONE): Promise<void> {
 }
 
 /** Everything that polls stops at NOW; the job goes on looking every minute for so long. */
-async function lookFor(teller: { look(): Promise<unknown> }, minutes: number): Promise<void> {
+async function lookFor(reporter: { look(): Promise<unknown> }, minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute++) {
     now += MINUTE_MS;
-    await teller.look();
+    await reporter.look();
   }
 }
 
@@ -93,25 +93,25 @@ test("a disk with less free than a day of events takes is one alert, over when c
   // Whatever the log takes at the moment: of other tests' databases too.
   const much = dayBytes * 1.25 + 2 * 1_024 ** 3;
   let freeBytes = much * 1.3;
-  const teller = createTeller({
+  const reporter = createReporter({
     readDisk: () => ({ folder: "/data/longwatch", mountPoint: "/data", freeBytes, totalBytes: 10e9 }),
   });
   await poll(now + HOUR_MS);
-  await teller.look();
-  expect(await teller.told()).toEqual([]);
+  await reporter.look();
+  expect(await reporter.told()).toEqual([]);
 
   freeBytes = dayBytes;
-  await Promise.all([teller.look(), teller.look()]);
-  await lookFor(teller, 3);
-  const [first, ...rest] = await teller.told();
+  await Promise.all([reporter.look(), reporter.look()]);
+  await lookFor(reporter, 3);
+  const [first, ...rest] = await reporter.told();
   expect(first).toMatch(
     /^1 first The disk may be full within a day: the disk of \/data\/longwatch \(mounted at \/data\) has \d+ kB of 10\.0 GB free\. One more day of events may take .* Free space or enlarge the disk$/,
   );
   expect(rest).toEqual([]);
 
   freeBytes = much * 1.3;
-  await lookFor(teller, 1);
-  expect((await teller.told()).slice(1)).toEqual([
+  await lookFor(reporter, 1);
+  expect((await reporter.told()).slice(1)).toEqual([
     expect.stringContaining("2 resolved The disk has enough free space again"),
   ]);
 });
@@ -127,43 +127,43 @@ test("a refused key is one alert over all zones and replicas, and over once even
     wrapEdge: (edge) => watchEdge(edge, observer),
   });
   onTestFinished(() => replica.close());
-  const teller = createTeller();
+  const reporter = createReporter();
   await replica.run("poll-events");
   emulator.addFault({ kind: "unauthorized" });
   now += MINUTE_MS;
   await expect(replica.run("poll-events")).rejects.toMatchObject({ code: "EDGE_UNAUTHORIZED" });
-  await teller.look();
-  expect(await teller.told()).toEqual([]);
+  await reporter.look();
+  expect(await reporter.told()).toEqual([]);
   now += 2 * MINUTE_MS;
   await expect(replica.run("walk-days")).rejects.toMatchObject({ code: "EDGE_UNAUTHORIZED" });
-  await Promise.all([teller.look(), teller.look()]);
-  await lookFor(teller, 30);
+  await Promise.all([reporter.look(), reporter.look()]);
+  await lookFor(reporter, 30);
   const refused = "The platform refuses the access key (EDGE_UNAUTHORIZED). No events of zone 101 are copied";
-  expect(await teller.told()).toEqual([`1 first ${refused}`]);
-  expect(await teller.alerts()).toMatchObject([{ kind: "self", zoneId: null, state: "firing" }]);
+  expect(await reporter.told()).toEqual([`1 first ${refused}`]);
+  expect(await reporter.alerts()).toMatchObject([{ kind: "self", zoneId: null, state: "firing" }]);
 
   emulator.clearFaults();
   await replica.run("poll-events");
-  await Promise.all([teller.look(), teller.look()]);
-  expect((await teller.told()).slice(1)).toEqual(["2 resolved The platform accepts the access key again"]);
+  await Promise.all([reporter.look(), reporter.look()]);
+  expect((await reporter.told()).slice(1)).toEqual(["2 resolved The platform accepts the access key again"]);
 });
 
 test("a failure that is not the key's fault is no refusal, and a refusal of one zone names it", async () => {
   const observer = recordPlatformHealth({ database, clock, log: silent });
-  const teller = createTeller({ zoneIds: [ZONE, 102] });
+  const reporter = createReporter({ zoneIds: [ZONE, 102] });
   await poll(now);
   await poll(now, 102);
   await observer.answered(ZONE);
   await observer.refused(102, "EDGE_FORBIDDEN");
   now += 2 * MINUTE_MS;
-  await teller.look();
-  const [told] = await teller.told();
+  await reporter.look();
+  const [told] = await reporter.told();
   expect(told).toContain("(EDGE_FORBIDDEN). No events of zone 102 are copied");
   await observer.refused(ZONE, "EDGE_FORBIDDEN");
   now += 2 * MINUTE_MS;
-  await teller.look();
-  expect(await teller.told()).toHaveLength(1);
-  expect(JSON.stringify((await teller.alerts())[0]?.details)).toContain("No events of zones 101, 102");
+  await reporter.look();
+  expect(await reporter.told()).toHaveLength(1);
+  expect(JSON.stringify((await reporter.alerts())[0]?.details)).toContain("No events of zones 101, 102");
 
   const emulator = await openEmulator({ historyHours: 1, clock });
   emulator.addFault({ kind: "status", status: 500, operation: "any" });
@@ -184,38 +184,38 @@ test("a failure that is not the key's fault is no refusal, and a refusal of one 
 
 test("a refusal on one route while the other is answered is nobody's alarm", async () => {
   const observer = recordPlatformHealth({ database, clock, log: silent });
-  const teller = createTeller();
+  const reporter = createReporter();
   for (let minute = 0; minute < 10; minute++) {
     await observer.refused(ZONE, "EDGE_FORBIDDEN");
     now += 30_000;
     await observer.answered(ZONE);
     now += 30_000;
-    await teller.look();
+    await reporter.look();
   }
-  expect(await teller.told()).toEqual([]);
+  expect(await reporter.told()).toEqual([]);
 });
 
 test("a zone without a poll for 20 minutes causes one alert, which resolves at the next poll", async () => {
-  const teller = createTeller({ zoneIds: [ZONE, 102] });
+  const reporter = createReporter({ zoneIds: [ZONE, 102] });
   await poll(NOW);
-  await teller.look();
+  await reporter.look();
   for (let minute = 1; minute <= 30; minute++) {
     now += MINUTE_MS;
     await poll(now, 102);
-    await Promise.all([teller.look(), teller.look()]);
-    expect(await teller.told(), `after ${minute} minutes`).toHaveLength(minute > 20 ? 1 : 0);
+    await Promise.all([reporter.look(), reporter.look()]);
+    expect(await reporter.told(), `after ${minute} minutes`).toHaveLength(minute > 20 ? 1 : 0);
   }
   const since =
     "Zone 101: no poll has succeeded since 2026-11-20 15:30 UTC. Longwatch cannot detect attacks there";
-  expect(await teller.told()).toEqual([`1 first ${since}`]);
+  expect(await reporter.told()).toEqual([`1 first ${since}`]);
   await poll(now);
-  await Promise.all([teller.look(), teller.look()]);
-  expect((await teller.told()).slice(1)).toEqual(["2 resolved Zone 101: events are polled again"]);
+  await Promise.all([reporter.look(), reporter.look()]);
+  expect((await reporter.told()).slice(1)).toEqual(["2 resolved Zone 101: events are polled again"]);
 });
 
 test("a zone that was never polled causes an alert; a zone that only the list reads causes none", async () => {
-  const teller = createTeller({ zoneIds: [ZONE, 102] });
-  await teller.look();
+  const reporter = createReporter({ zoneIds: [ZONE, 102] });
+  await reporter.look();
   for (let minute = 0; minute < 25; minute++) {
     const row = {
       zoneId: 102,
@@ -229,42 +229,42 @@ test("a zone that was never polled causes an alert; a zone that only the list re
       .insert(ingestCursors)
       .values({ ...row, startedAt })
       .onConflictDoUpdate({ target: [ingestCursors.zoneId, ingestCursors.day], set: { startedAt } });
-    await lookFor(teller, 1);
+    await lookFor(reporter, 1);
   }
-  expect(await teller.told()).toEqual([
+  expect(await reporter.told()).toEqual([
     "1 first Zone 101: no poll has succeeded yet. Longwatch cannot detect attacks there",
   ]);
 });
 
 test("after a day off the service is given time to poll, and a slow setting is no alarm", async () => {
-  const teller = createTeller();
+  const reporter = createReporter();
   await poll(NOW);
-  await teller.look();
+  await reporter.look();
   now += 24 * HOUR_MS;
-  await teller.look();
-  await lookFor(teller, 20);
-  expect(await teller.told()).toEqual([]);
-  await lookFor(teller, 1);
-  expect(await teller.told()).toHaveLength(1);
+  await reporter.look();
+  await lookFor(reporter, 20);
+  expect(await reporter.told()).toEqual([]);
+  await lookFor(reporter, 1);
+  expect(await reporter.told()).toHaveLength(1);
 
   await database.db.delete(alerts);
-  const slow = createTeller({ pollEveryMs: HOUR_MS });
+  const slow = createReporter({ pollEveryMs: HOUR_MS });
   await poll(now);
   await lookFor(slow, 170);
   expect(await slow.told()).toEqual([]);
 });
 
 test("an alert that a person resolves while its cause goes on fires again, as the same episode", async () => {
-  const teller = createTeller();
+  const reporter = createReporter();
   await poll(NOW);
-  await teller.look();
-  await lookFor(teller, 21);
-  const [alert] = await teller.alerts();
+  await reporter.look();
+  await lookFor(reporter, 21);
+  const [alert] = await reporter.alerts();
   const act = { alertId: alert?.id ?? 0, by: "alice", note: null, atMs: now };
   expect(await resolveAlert(database, act)).toMatchObject({ result: "done", channels: ["chat"] });
-  await teller.look();
-  await teller.look();
-  expect((await teller.told()).map((told) => told.split(" ").slice(0, 2).join(" "))).toEqual([
+  await reporter.look();
+  await reporter.look();
+  expect((await reporter.told()).map((told) => told.split(" ").slice(0, 2).join(" "))).toEqual([
     "1 first",
     "2 resolved",
     "3 worse",
@@ -340,14 +340,14 @@ test("a damaged file of the archive is one alert that names its day, over when t
      values (1, $1, '2026-11-01', 0, 1, array_fill(0, array[24]), 0, 'events', $2, $3)`,
     [ZONE, file.sha256, file.path],
   );
-  const teller = createTeller();
+  const reporter = createReporter();
   await poll(NOW);
-  await teller.look();
+  await reporter.look();
   await noteDamage(database.db, file, "is missing");
-  for (let look = 0; look < 2; look++) await teller.look();
+  for (let look = 0; look < 2; look++) await reporter.look();
   await noteDamage(database.db, file, null);
-  await teller.look();
-  const told = await teller.told();
+  await reporter.look();
+  const told = await reporter.told();
   expect(told.map((text) => text.split(":")[0])).toEqual([
     "1 first The archive is damaged",
     "2 resolved Every file of the archive that is in use is whole again",

@@ -54,9 +54,9 @@ test("alerts, groups and alerts about Longwatch itself have the current name and
     headline: "Zone 101: late",
     openedAtMs: given.nowMs,
   } as const;
-  const teller = { database, log, routeOf: (subject: SelfSubject) => routeSelf(given, subject) };
+  const reporter = { database, log, routeOf: (subject: SelfSubject) => routeSelf(given, subject) };
   const telling = { about: "x", fingerprint: "x", zoneId: 101, row: null, news, nowMs: given.nowMs };
-  expect(await raiseSelfAlert(teller, telling)).toBe(true);
+  expect(await raiseSelfAlert(reporter, telling)).toBe(true);
   const self = (await world.messages()).at(-1)?.message;
   expect(self).toMatchObject({ headline: "Zone 101 (store): late", zoneName: "store" });
 });

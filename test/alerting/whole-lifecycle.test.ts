@@ -5,7 +5,7 @@ import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { ENDINGS } from "#model/words.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
-import type { HeldAlert, PureService, Said } from "./pure-service.ts";
+import type { PureAlert, PureService, Said } from "./pure-service.ts";
 
 const RINGING: readonly string[] = ["first", "join", "again", "worse", "repeat"];
 const ENDS: readonly string[] = ENDINGS;
@@ -108,7 +108,7 @@ function checkMembers({ spikes }: LifecycleWorld, rows: readonly Said[]): void {
 /** Every rule that still spikes was notified, by itself or by its incident, unless a person has resolved it. */
 function checkTold({ service, spikes, now }: LifecycleWorld): void {
   const isNight = (new Date(now()).getUTCHours() + 2) % 24 < 8;
-  const closedByHand = ({ record }: HeldAlert, spike: AlertSpike) =>
+  const closedByHand = ({ record }: PureAlert, spike: AlertSpike) =>
     record.state === "resolved" && (record.spikeId ?? 0) >= spike.id;
   for (const spike of spikes.values()) {
     if (spike.closedAtMs !== null) continue;

@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 /** The jobs that decide and tell, on a clock that stands at `nowMs`. */
-function createTeller(on: MigratedDatabase, clock: () => number) {
+function createReporter(on: MigratedDatabase, clock: () => number) {
   const deps = { database: on, clock, log: silent };
   const done = async () => undefined;
   const seal = createSealWindowsJob({ ...deps, settleMs: 15 * MINUTE_MS, afterSeal: done });
@@ -66,91 +66,91 @@ async function enterZone(openFrom: number, now: number): Promise<void> {
 test("I5: an outage of 80 hours is one alert that names all its gaps and resolves when no more come", async () => {
   const emulator = await openEmulator({ historyHours: 10, eventsPerSecond: 0.02, lateShare: 0 });
   const ingest = await openIngest(emulator);
-  const teller = createTeller(ingest.database, () => emulator.now());
+  const reporter = createReporter(ingest.database, () => emulator.now());
   await proveOverAnHour(emulator, ingest);
-  await teller.raise();
-  expect(await teller.told()).toEqual([]);
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([]);
 
   emulator.advance(80 * HOUR_MS);
   // One alert is raised, whichever job comes first.
-  await teller.raise();
+  await reporter.raise();
   for (let round = 0; round < 4; round++) {
     await prove(emulator, ingest);
-    await Promise.all([teller.raise(), teller.raise()]);
+    await Promise.all([reporter.raise(), reporter.raise()]);
     emulator.advance(MINUTE_MS);
   }
   const lost = (hours: number, until: string) =>
     `Zone 101: ${hours} hours between 2026-11-20 16:00 and 2026-11-21 ${until} UTC can never be proven complete`;
-  expect(await teller.told()).toEqual([`1 first critical ${lost(8, "00:00")}`]);
-  expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  expect(await reporter.told()).toEqual([`1 first critical ${lost(8, "00:00")}`]);
+  expect(await reporter.outbox()).toEqual(["1 first chat", "1 first pager"]);
 
   // The platform still shows a part of the ninth hour.
   for (let hour = 0; hour < 2; hour++) {
     emulator.advance(61 * MINUTE_MS);
     await prove(emulator, ingest);
-    await teller.raise();
+    await reporter.raise();
   }
-  await Promise.all([teller.raise(), teller.raise()]);
-  await teller.raise();
-  expect(await teller.told()).toEqual([
+  await Promise.all([reporter.raise(), reporter.raise()]);
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([
     `1 first critical ${lost(8, "00:00")}`,
     `2 resolved critical ${lost(9, "01:00")}. No other hour has been lost since then`,
   ]);
-  expect(await teller.alerts()).toMatchObject([
+  expect(await reporter.alerts()).toMatchObject([
     { kind: "self", zoneId: ZONE, state: "resolved", ruleId: null },
   ]);
 });
 
 test("while hours go on being lost the open alert is brought up to date and nobody is paged again", async () => {
   let now = NOW;
-  const teller = createTeller(database, () => now);
+  const reporter = createReporter(database, () => now);
   await enterZone(startOfHour(horizonAt(NOW)), NOW);
   for (let hour = 0; hour < 30; hour++) {
-    await teller.seal();
-    await teller.raise();
+    await reporter.seal();
+    await reporter.raise();
     now += HOUR_MS;
   }
-  expect(await teller.told()).toHaveLength(1);
-  const [alert] = await teller.alerts();
+  expect(await reporter.told()).toHaveLength(1);
+  const [alert] = await reporter.alerts();
   expect(alert).toMatchObject({ state: "firing", transition: 1 });
   expect(JSON.stringify(alert?.details)).toContain("Zone 101: 29 hours between");
   now += 61 * MINUTE_MS;
-  await teller.raise();
-  const news = await teller.told();
+  await reporter.raise();
+  const news = await reporter.told();
   expect(news[1]).toMatch(/^2 resolved critical Zone 101: 29 hours/);
 
   // A new outage is a new alert.
-  await teller.seal();
-  await teller.raise();
-  await teller.raise();
-  expect((await teller.told()).slice(2)).toEqual([
+  await reporter.seal();
+  await reporter.raise();
+  await reporter.raise();
+  expect((await reporter.told()).slice(2)).toEqual([
     expect.stringMatching(/^1 first critical Zone 101: 2 hours/),
   ]);
 });
 
 test("the hour that had begun to expire when the zone was first watched alerts nobody, nor do the first hours to copy", async () => {
   let now = NOW;
-  const teller = createTeller(database, () => now);
-  await teller.raise();
-  await teller.seal();
-  await teller.raise();
+  const reporter = createReporter(database, () => now);
+  await reporter.raise();
+  await reporter.seal();
+  await reporter.raise();
   now += 25 * MINUTE_MS;
-  await teller.raise();
-  expect(await teller.told()).toEqual([]);
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([]);
 });
 
 test("an hour that is about to be lost warns, worsens and resolves, with one notification each", async () => {
   let now = NOW;
   const oldest = startOfHour(horizonAt(NOW)) + 25 * HOUR_MS;
   await enterZone(oldest, NOW);
-  const teller = createTeller(database, () => now);
+  const reporter = createReporter(database, () => now);
   const raiseTwice = async () => {
-    await Promise.all([teller.raise(), teller.raise()]);
-    await teller.raise();
+    await Promise.all([reporter.raise(), reporter.raise()]);
+    await reporter.raise();
   };
   now = oldest + 72 * HOUR_MS - 2 * MINUTE_MS - 24 * HOUR_MS;
   await raiseTwice();
-  expect(await teller.told()).toEqual([]);
+  expect(await reporter.told()).toEqual([]);
   now += 1;
   await raiseTwice();
   now += 12 * HOUR_MS - 1;
@@ -159,12 +159,12 @@ test("an hour that is about to be lost warns, worsens and resolves, with one not
   await raiseTwice();
   const text = "hours the platform begins to forget an hour that is not proven complete";
   const before = [`1 first warning Zone 101: in 23.9 ${text}`, `2 worse error Zone 101: in 11.9 ${text}`];
-  expect(await teller.told()).toEqual(before);
+  expect(await reporter.told()).toEqual(before);
   const verdict = { state: "sealed", reason: null, evidence: {}, looks: null } as const;
   const sealed = Array.from({ length: 48 }, (_, n) => ({ ...verdict, startsAt: oldest + n * HOUR_MS }));
   await decideHours(database.db, ZONE, sealed, now);
   await raiseTwice();
-  expect(await teller.told()).toEqual([
+  expect(await reporter.told()).toEqual([
     ...before,
     "3 resolved warning Zone 101: no hour is about to be lost any more",
   ]);
@@ -173,25 +173,25 @@ test("an hour that is about to be lost warns, worsens and resolves, with one not
 test("expired hours that nobody decides about cause an alert after a while", async () => {
   let now = NOW;
   await enterZone(startOfHour(horizonAt(NOW)) - 3 * HOUR_MS, NOW);
-  const teller = createTeller(database, () => now);
-  await teller.raise();
+  const reporter = createReporter(database, () => now);
+  await reporter.raise();
   now += 14 * MINUTE_MS;
-  await teller.raise();
-  expect(await teller.told()).toEqual([]);
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([]);
   now += MINUTE_MS;
-  await teller.raise();
-  await teller.raise();
-  expect(await teller.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 minutes/)]);
+  await reporter.raise();
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 minutes/)]);
 });
 
 test("a zone that stays suspect is reported once, after 15 minutes, and resolves when the looks agree again", async () => {
   let now = NOW;
   await enterZone(startOfHour(NOW), NOW);
-  const teller = createTeller(database, () => now);
+  const reporter = createReporter(database, () => now);
   const { db } = database;
   const raiseTwice = async () => {
-    await Promise.all([teller.raise(), teller.raise()]);
-    await teller.raise();
+    await Promise.all([reporter.raise(), reporter.raise()]);
+    await reporter.raise();
   };
   const search = { zoneId: ZONE, route: "search" } as const;
   // A suspicion that ends before 15 minutes are over alerts nobody.
@@ -201,7 +201,7 @@ test("a zone that stays suspect is reported once, after 15 minutes, and resolves
   expect(await clearSuspicion(db, { ...search, atMs: now })).toBe(true);
   now += 2 * MINUTE_MS;
   await raiseTwice();
-  expect(await teller.told()).toEqual([]);
+  expect(await reporter.told()).toEqual([]);
 
   const counts = { zoneId: ZONE, route: "counts" } as const;
   await noteSuspicion(
@@ -216,25 +216,25 @@ test("a zone that stays suspect is reported once, after 15 minutes, and resolves
     { reason: "The search shows nothing known.", isWhole: true },
   );
   await raiseTwice();
-  expect(await teller.told()).toEqual([]);
+  expect(await reporter.told()).toEqual([]);
   now += MINUTE_MS;
   await raiseTwice();
   const first =
     "1 first error Zone 101: the platform's answers cannot be right and are held back. The platform counts nothing.";
-  expect(await teller.told()).toEqual([first]);
-  expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  expect(await reporter.told()).toEqual([first]);
+  expect(await reporter.outbox()).toEqual(["1 first chat", "1 first pager"]);
 
   // One of two suspicions ends: the alert stays, and its text names the other.
   now += 10 * MINUTE_MS;
   await clearSuspicion(db, { ...counts, atMs: now });
   await raiseTwice();
-  const [open] = await teller.alerts();
+  const [open] = await reporter.alerts();
   expect(open).toMatchObject({ state: "firing", transition: 1 });
   expect(JSON.stringify(open?.details)).toContain("The search shows nothing known.");
   now += 10 * MINUTE_MS;
   await clearSuspicion(db, { ...search, atMs: now });
   await raiseTwice();
-  expect(await teller.told()).toEqual([
+  expect(await reporter.told()).toEqual([
     first,
     "2 resolved error Zone 101: the platform shows the known events again",
   ]);
@@ -243,21 +243,21 @@ test("a zone that stays suspect is reported once, after 15 minutes, and resolves
 test("a platform that keeps events for less than before is reported once, and resolves when it keeps them again", async () => {
   let now = NOW;
   await enterZone(startOfHour(NOW), NOW);
-  const teller = createTeller(database, () => now);
+  const reporter = createReporter(database, () => now);
   const since = startOfHour(NOW) + 5 * MINUTE_MS;
   await writeHorizon(database.db, ZONE, { keptMs: 48 * HOUR_MS, since, beforeMs: 72 * HOUR_MS }, now);
   now = since + 9 * MINUTE_MS;
-  await teller.raise();
-  expect(await teller.told()).toEqual([]);
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([]);
   now = since + 10 * MINUTE_MS;
-  await Promise.all([teller.raise(), teller.raise()]);
-  await teller.raise();
+  await Promise.all([reporter.raise(), reporter.raise()]);
+  await reporter.raise();
   const until = new Date(since).toISOString().slice(0, 16).replace("T", " ");
   const first = `1 first error Zone 101: the platform now keeps events for 2 d (3 d until ${until} UTC)`;
-  expect(await teller.told()).toEqual([first]);
+  expect(await reporter.told()).toEqual([first]);
   await writeHorizon(database.db, ZONE, WHOLE_HORIZON, now);
-  await teller.raise();
-  expect(await teller.told()).toEqual([
+  await reporter.raise();
+  expect(await reporter.told()).toEqual([
     first,
     "2 resolved error Zone 101: the platform keeps events for 3 d again",
   ]);
@@ -266,10 +266,10 @@ test("a platform that keeps events for less than before is reported once, and re
 test("a reopened hour is reported once, an hour after its seal was withdrawn, and resolves after the seal", async () => {
   let now = NOW;
   await enterZone(startOfHour(NOW), NOW);
-  const teller = createTeller(database, () => now);
+  const reporter = createReporter(database, () => now);
   const raiseTwice = async () => {
-    await Promise.all([teller.raise(), teller.raise()]);
-    await teller.raise();
+    await Promise.all([reporter.raise(), reporter.raise()]);
+    await reporter.raise();
   };
   const reopen = (startsAt: number, reason: string) =>
     reopenHours(database.db, ZONE, [{ startsAt, reason }], now);
@@ -282,20 +282,20 @@ test("a reopened hour is reported once, an hour after its seal was withdrawn, an
   now += 59 * MINUTE_MS;
   await reopen(late, "An event was stored after the seal.");
   await raiseTwice();
-  expect(await teller.told()).toEqual([]);
+  expect(await reporter.told()).toEqual([]);
   now += MINUTE_MS;
   await raiseTwice();
   const first =
     "1 first warning Zone 101: 2 hours were reopened and are not sealed again yet. The oldest begins at 2026-11-20 06:00 UTC. The platform counts 12 events, 9 are stored.";
-  expect(await teller.told()).toEqual([first]);
+  expect(await reporter.told()).toEqual([first]);
 
   // The alert stays while another reopened hour is open.
   await seal(early);
   await raiseTwice();
-  expect(await teller.told()).toEqual([first]);
+  expect(await reporter.told()).toEqual([first]);
   await seal(late);
   await raiseTwice();
-  expect(await teller.told()).toEqual([
+  expect(await reporter.told()).toEqual([
     first,
     "2 resolved warning Zone 101: every reopened hour is now sealed again or a gap",
   ]);

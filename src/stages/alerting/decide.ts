@@ -93,7 +93,7 @@ const CASES: readonly Case[] = [
   { state: "over", when: always, reason: null, to: nobody },
   { state: "reopened", when: awaitsVerdict, reason: null, to: nobody },
   { state: "reopened", when: always, reason: "again", to: byGroupInterval },
-  { state: "open", when: isHeldOpen, reason: null, to: nobody },
+  { state: "open", when: isKeptOpen, reason: null, to: nobody },
   { state: "open", when: hasSettled, reason: "settled", to: everyNotified },
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
   { state: "open", when: awaitsVerdict, reason: null, to: nobody },
@@ -228,7 +228,7 @@ function isNextSpike({ alert, occurrence }: Facts): boolean {
   return alert !== null && alert.spikeId !== null && (occurrence.id ?? 0) > alert.spikeId;
 }
 
-function isHeldOpen({ alert, occurrence, nowMs }: Facts): boolean {
+function isKeptOpen({ alert, occurrence, nowMs }: Facts): boolean {
   const reopenings = alert === null ? 0 : countReopenings(alert);
   if (occurrence.closedAtMs === null || reopenings === 0) return false;
   const holdMs = Math.min(FIRST_HOLD_MS * 2 ** (reopenings - 1), LONGEST_HOLD_MS);
@@ -270,8 +270,8 @@ function byGroupInterval(facts: Facts): Recipients {
   const { alert, route, occurrence, laterMessageOf } = facts;
   const routed = [...new Set(route.channels)];
   if (alert === null) return notify(routed);
-  const isHeldBack = occurrence.isCalm && alert.state !== "resolved";
-  const notified = routed.filter((channel) => !isHeldBack && mayNotify(facts, alert, channel));
+  const isDelayed = occurrence.isCalm && alert.state !== "resolved";
+  const notified = routed.filter((channel) => !isDelayed && mayNotify(facts, alert, channel));
   const others = routed.filter((channel) => !notified.includes(channel));
   const isUpdated = (channel: string) =>
     laterMessageOf?.(channel) === "update-in-place" && lastNotification(alert, channel) !== null;
@@ -350,13 +350,13 @@ function dueVerdict(facts: Facts): readonly string[] {
 }
 
 /** Whether a later message to the channel notifies nobody. */
-function changesQuietly({ laterMessageOf }: Facts, channel: string): boolean {
+function changesInPlace({ laterMessageOf }: Facts, channel: string): boolean {
   return (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
 }
 
 function byVerdict(facts: Facts): Recipients {
   const now = facts.ownVerdicts?.at(-1);
   const due = dueVerdict(facts);
-  const updated = due.filter((one) => now !== undefined && !isUrgent(now) && changesQuietly(facts, one));
+  const updated = due.filter((one) => now !== undefined && !isUrgent(now) && changesInPlace(facts, one));
   return { ...NOBODY, notified: due.filter((one) => !updated.includes(one)), updated };
 }

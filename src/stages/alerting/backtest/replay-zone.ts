@@ -32,7 +32,7 @@ export interface ZoneReplay {
 }
 
 export interface ReplayPolicy extends SpikePolicy {
-  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+  /** If fewer addresses than this send most of a rule's spike, it is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
   /** Minutes whose events come at their end. */
   readonly late?: LateMinutes | null;

@@ -67,7 +67,7 @@ export interface Routing {
   readonly quietHours: readonly QuietHours[];
   /** Links in the order in which a message shows them. */
   readonly links: readonly LinkRule[];
-  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+  /** If fewer addresses than this send most of a rule's spike, it is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
   /** `DEFAULT_EFFECTS` if left out. */
   readonly verdict?: VerdictEffects;

@@ -9,7 +9,7 @@ import { gravestSeverity } from "../alert-history.ts";
 import type { AlertRecord } from "../alert-record.ts";
 
 /** The outage that caused the gaps is over if no new gap has come for this long. */
-const QUIET_MS = HOUR_MS;
+const SETTLED_MS = HOUR_MS;
 /** Gaps that no alert has reported are reported late, up to this age. */
 const LATE_GAPS_MS = 24 * HOUR_MS;
 /** The first hours of a newly watched zone expire soon, so they raise no alert. */
@@ -53,17 +53,17 @@ export function assessGaps(
 ): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   // Gaps of the quiet time before a resolve were not stored when it was decided.
-  const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - QUIET_MS;
+  const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - SETTLED_MS;
   const since = isOpen ? alert.firedAtMs - 1 : reportedUntil;
   const added = batches.filter(({ decidedAt }) => decidedAt > since);
   const [first] = added;
   if (first === undefined && !isOpen) return null;
   const openedAtMs = first?.decidedAt ?? nowMs;
-  const isQuiet = added.every(({ decidedAt }) => decidedAt <= nowMs - QUIET_MS);
+  const isSettled = added.every(({ decidedAt }) => decidedAt <= nowMs - SETTLED_MS);
   const lost = describeGaps(zoneId, added);
   const severity = "critical";
   if (!isOpen) return { reason: "first", severity, headline: lost, openedAtMs };
-  if (!isQuiet) return { reason: "none", severity, headline: lost, openedAtMs };
+  if (!isSettled) return { reason: "none", severity, headline: lost, openedAtMs };
   const headline = `${lost}. No other hour has been lost since then`;
   return { reason: "resolved", severity, headline, openedAtMs };
 }

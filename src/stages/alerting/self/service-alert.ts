@@ -11,13 +11,13 @@ import type { SelfChange } from "./coverage-alert.ts";
  * two routes is refused for another reason, the platform still answers the other route every minute.
  */
 const REFUSED_GRACE_MS = 2 * 60_000;
-const QUIET_MS = 20 * 60_000;
+const UNPOLLED_MS = 20 * 60_000;
 
 export function credentialsFingerprint(): string {
   return digest(["self", "credentials"]);
 }
 
-export function quietFingerprint(zoneId: number): string {
+export function unpolledFingerprint(zoneId: number): string {
   return digest(["self", "quiet", zoneId]);
 }
 
@@ -32,8 +32,8 @@ interface PolledZone {
 }
 
 /** Returns how long a zone may go without a completed poll. The settings may ask for fewer than one in 20 minutes. */
-export function quietLimit(pollEveryMs: number): number {
-  return Math.max(QUIET_MS, 3 * pollEveryMs);
+export function unpolledLimit(pollEveryMs: number): number {
+  return Math.max(UNPOLLED_MS, 3 * pollEveryMs);
 }
 
 /** Whether the platform has refused the zone for a while and not answered since. */
@@ -74,7 +74,7 @@ export function assessCredentials(
  * Returns what to report about a zone that was not polled for `limitMs`. If the platform refuses the key, only the
  * alert about the key is raised.
  */
-export function assessQuiet(
+export function assessUnpolled(
   nowMs: number,
   alert: AlertRecord | null,
   zone: PolledZone,

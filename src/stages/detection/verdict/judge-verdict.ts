@@ -47,9 +47,9 @@ const MOST_IDIOMS = 0.05;
 const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
 const LEAST_REASON = 0.2;
-/** Numbers that count but are no reasons: the signs of their weights tell other pairs of classes apart than the one at hand. */
+/** Numbers that count but are not shown as reasons: the signs of their weights separate other pairs of classes. */
 const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp", "referer", "knownPath"]);
-/** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
+/** Factor for the log odds if no record was read, because the odds of the columns alone are too extreme. */
 const CAUTION = 0.5;
 /**
  * Scanners of the whole internet ask for a list of paths and go on. A scan is an attack on this site if each address causes so
@@ -72,7 +72,7 @@ const VERIFIED: Readonly<Record<VerdictClass, number>> = {
 };
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
-/** Returns the verdict of an alert, for a misfire that lasts with its exclusion. Everything is counted of what rose. */
+/** Returns the verdict of an alert, with the exclusion if it is a lasting misfire. Counts only the events that rose. */
 export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPPED_WEIGHTS): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { events, background } = splitForeground(evidence);
@@ -236,7 +236,7 @@ interface MarkedSpike {
   readonly sources: StoredSources | null;
 }
 
-/** Returns the marks of the same subject: an attacker of the incident, or the most frequent path. One that is not known is any. */
+/** Returns the marks of the same subject: an attacker of the incident, or the most frequent path. A path that is not known matches any. */
 export function pickSame([own, ...others]: readonly MarkedSpike[]) {
   const keysOf = ({ sources }: MarkedSpike) => sources?.findings.map(attackerIdOf) ?? [];
   const isSame = (other: MarkedSpike, one: MarkedSpike) => {
