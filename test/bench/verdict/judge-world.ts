@@ -1,6 +1,5 @@
 import type { ExclusionClause } from "#model/advice.ts";
 import type { VerdictClass, VerdictTime } from "#model/kinds.ts";
-import type { RequestDetails } from "#model/request-facts.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/detection-settings.ts";
@@ -12,12 +11,22 @@ import { episodeOf, type World } from "./draw-world.ts";
 const WEEK_MS = 7 * 86_400_000;
 
 const noUsual = { asns: new Set<string>(), ja4s: new Set<string>(), paths: new Set<string>(), days: 0 };
-const withoutHeaders = (facts: RequestDetails): RequestDetails => ({
-  ...facts,
-  hasSession: null,
-  hasOwnReferer: null,
+const HEADERS = { hasSession: null, hasOwnReferer: null };
+/** The facts stand beside each event, and what is shown of a request in `requests`. */
+const withoutHeaders = (evidence: VerdictEvidence): VerdictEvidence => ({
+  ...evidence,
+  events: evidence.events.map((event) => ({
+    ...event,
+    facts: event.facts && { ...event.facts, ...HEADERS },
+  })),
+  requests: new Map([...evidence.requests].map(([id, details]) => [id, { ...details, ...HEADERS }])),
+  usual: { ...evidence.usual, hasCookies: false },
 });
-const withoutRecords = (evidence: VerdictEvidence): VerdictEvidence => ({ ...evidence, requests: new Map() });
+const withoutRecords = (evidence: VerdictEvidence): VerdictEvidence => ({
+  ...evidence,
+  events: evidence.events.map((event) => ({ ...event, facts: null })),
+  requests: new Map(),
+});
 const firstDay = (evidence: VerdictEvidence): VerdictEvidence => ({
   ...evidence,
   usual: { ...noUsual, hasCookies: evidence.usual.hasCookies },
@@ -28,11 +37,7 @@ export const LACKS: Readonly<Record<string, (evidence: VerdictEvidence) => Verdi
   nothing: (evidence) => evidence,
   JA4: (evidence) => ({ ...evidence, events: evidence.events.map((event) => ({ ...event, ja4: "" })) }),
   history: firstDay,
-  "session headers": (evidence) => ({
-    ...evidence,
-    requests: new Map([...evidence.requests].map(([id, facts]) => [id, withoutHeaders(facts)])),
-    usual: { ...evidence.usual, hasCookies: false },
-  }),
+  "session headers": withoutHeaders,
   records: withoutRecords,
   "records and history": (evidence) => firstDay(withoutRecords(evidence)),
 };
