@@ -7,6 +7,7 @@ import { to as copyTo } from "pg-copy-streams";
 import { expect, onTestFinished, test } from "vitest";
 import { copyToFile } from "#db/postgres/copy.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { overTcp } from "../support/over-tcp.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 /** CommandComplete with `COPY 3` and ReadyForQuery, in bytes: everything that follows the end of the rows. */
@@ -25,7 +26,7 @@ async function openClient(connectionString: string): Promise<pg.PoolClient> {
 
 /** Returns the address of a server through a relay that hands over the end of each of its answers later than the rest. */
 async function openLateRelay(url: string): Promise<string> {
-  const target = new URL(url);
+  const target = new URL(overTcp(url));
   const { hostname, port } = target;
   const relay = createServer((near) => {
     const far = connect(Number(port), hostname);

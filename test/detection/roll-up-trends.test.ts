@@ -80,8 +80,7 @@ test.each(sample([1, 2], (seed) => seed === 2))(
 function ignoreKill(thrown: unknown): void {
   const state = readSqlState(thrown);
   const text = thrown instanceof Error ? `${thrown.message} ${String(thrown.cause)}` : "";
-  const isKill =
-    state === "57P01" || (state === null && /connection|terminat|ECONN/i.test(text)) || state === "EPIPE";
+  const isKill = state === "57P01" || (state === null && /connection|terminat|ECONN|EPIPE/i.test(text));
   if (!isKill) throw thrown;
 }
 

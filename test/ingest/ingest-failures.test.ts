@@ -20,7 +20,7 @@ const HISTORY = { historyHours: 18, eventsPerSecond: 0.025 } as const;
 
 test("F41: an hour that the platform cannot search does not keep the hours behind it from being copied", async () => {
   const emulator = await openEmulator(HISTORY);
-  const broken = Math.floor((NOW - 20 * HOUR_MS) / HOUR_MS) * HOUR_MS;
+  const broken = Math.floor((NOW - 10 * HOUR_MS) / HOUR_MS) * HOUR_MS;
   let isBroken = true;
   const url = await openChangingPlatform(emulator, (body, _path, asked) =>
     isBroken && asked.includes(`"from":${broken},`) ? null : body,
