@@ -286,6 +286,23 @@ test("a flood of ten thousand addresses stays bounded and says how many there ar
   expect(open[0]?.unnamed).toBeLessThanOrEqual(10_000);
 });
 
+test("a flood of one address in an hour is compared with other attackers and with a rule", () => {
+  const [one, two] = ["198.51.100.7", "203.0.113.9"];
+  const flood = Array.from({ length: 200 }, () =>
+    eventsOf(one, { minutes: 1_000, from: START - 999 }),
+  ).flat();
+  const { open } = run(
+    [
+      { at: START, fires: [scanner(one)] },
+      { at: START + 1, fires: [scanner(two)] },
+    ],
+    [...flood.map((event) => ({ ...event, minute: START })), ...eventsOf(two)],
+  );
+  expect(namesOf(open)).toEqual([[`${one} opened`], [`${two} opened`]]);
+  const visitors = flood.map((event) => ({ ...event, ip: "192.0.2.1" }));
+  expect(findMembership(visitors, open, visitors, true)).toBeNull();
+});
+
 test("the sixth attacker joins the oldest incident", () => {
   const addresses = Array.from({ length: 6 }, (_, i) => `198.${i}.100.7`);
   const { open } = run(

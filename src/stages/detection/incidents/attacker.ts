@@ -51,11 +51,18 @@ function toTool(events: readonly MinuteEvent[]): Tool {
   return known;
 }
 
+/** Returns the first and the last minute of events; infinite for none. In a flood they are too many to be arguments of a call. */
+export function spanOf(events: readonly MinuteEvent[]): { from: number; to: number } {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { minute } of events) [from, to] = [Math.min(from, minute), Math.max(to, minute)];
+  return { from, to };
+}
+
 function describeTool(events: readonly MinuteEvent[]): Tool {
   const paths = events.map(({ url }) => (url === null ? "" : toSourcePath(url)));
   const path = commonest(paths);
   return {
-    from: Math.min(...events.map(({ minute }) => minute)),
+    from: spanOf(events).from,
     target: paths.filter((one) => one === path).length >= TARGET_SHARE * paths.length ? path : "",
     ja4: commonest(events.map(({ ja4 }) => toSourceKey(ja4))),
     ua: commonest(events.map(({ ua }) => toSourceKey(ua))),

@@ -4,7 +4,7 @@ import { isSumRule } from "#model/rules.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
 import { addTo, sortCounts } from "../verdict/requests.ts";
-import { createAttackerTest, isAddress } from "./attacker.ts";
+import { createAttackerTest, isAddress, spanOf } from "./attacker.ts";
 import { type Incident, newestNews, OVERLAP } from "./incident.ts";
 
 /** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events, or it of theirs. */
@@ -22,7 +22,8 @@ const YOUNG_MINUTES = 10;
  *
  * A rule that lifts a fingerprint, network or path is also a member if most requests of that incident match it: a browser that many
  * visitors use is a part of them. An address is not: an attacker is somebody else among the visitors of a rule that misfires. Only a
- * rule that opens just after the incident (`opensNow`) rises with it. `inHour` are all events of the zone in the hour.
+ * rule that opens just after the incident (`opensNow`) rises with it, or one that opens while the incident's attackers do the same on
+ * its path. `inHour` are all events of the zone in the hour.
  */
 export function findMembership<One extends Incident>(
   events: readonly MinuteEvent[],
@@ -44,20 +45,19 @@ export function findMembership<One extends Incident>(
   }
   if (matched >= MEMBER_SHARE * events.length)
     return tests.reduce((most, one) => (one.matched > most.matched ? one : most)).incident;
-  const minute = Math.max(...events.map((event) => event.minute));
-  const from = Math.min(...events.map(({ minute }) => minute));
+  const { from, to } = spanOf(events);
   const own = describeCause(events);
   const lifted = tests.find((one) => {
     const { incident, isOf } = one;
-    const risesWith = opensNow && minute < incident.openedAt + YOUNG_MINUTES;
+    const risesWith = opensNow && to < incident.openedAt + YOUNG_MINUTES;
+    const mayLift = risesWith || !incident.attackers.some(isAddress);
     if (risesWith && one.matched >= OVERLAP * events.length) return true;
-    if (!opensNow && incident.attackers.some(isAddress)) return false;
+    if (!opensNow && !mayLift) return false;
     const theirs = inHour.filter((event) => event.minute >= from && isOf(event));
     if (theirs.length === 0) return false;
     const other = describeCause(theirs);
-    if (opensNow && isSameCrowd(own, other)) return true;
-    if (!risesWith && incident.attackers.some(isAddress)) return false;
-    return shareIn(other.requests, own.requests, theirs.length) >= MEMBER_SHARE;
+    const isLifted = mayLift && shareIn(other.requests, own.requests, theirs.length) >= MEMBER_SHARE;
+    return isLifted || (opensNow && isSameCrowd(own, other));
   });
   return lifted?.incident ?? null;
 }
@@ -72,7 +72,7 @@ export function findMembership<One extends Incident>(
  * | the most frequent path, and seven tenths of the rule's senders                                         |
  * | the path of seven tenths of the events of each, seven tenths of the rule's clients, and how many send  |
  *
- * The last row is for what a request of its own makes of each text: the visitors of a form, or a botnet. A request is known by its
+ * The last row is for many texts, each of which matches other rules: of the visitors of a form, or of a botnet. A request is known by its
  * sender, URL and minute. One whose sender or URL is missing is unknown: it is nobody else's.
  */
 export function findSameCause<One extends { readonly events: readonly MinuteEvent[] }>(
