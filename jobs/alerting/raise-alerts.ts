@@ -170,10 +170,12 @@ async function readContext(
       notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
     actions,
   };
-  return withSameMisfires(context, spikes, (spike) => {
-    const row = alerts.get(alertOf(spike));
-    return row === undefined ? null : toAlertRecord(row);
-  });
+  return withSameMisfires(context, spikes, (spike) => recordOf(alerts, alertOf(spike)));
+}
+
+function recordOf(alerts: ReadonlyMap<string, AlertRow>, fingerprint: string): AlertRecord | null {
+  const row = alerts.get(fingerprint);
+  return row === undefined ? null : toAlertRecord(row);
 }
 
 type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
@@ -200,12 +202,8 @@ async function takeOver(
   spikes: readonly AlertSpike[],
   alerts: Map<string, AlertRow>,
 ): Promise<AlertSpike[]> {
-  const recordOf = (one: AlertSpike) => {
-    const row = alerts.get(fingerprintOf(one));
-    return row === undefined ? null : toAlertRecord(row);
-  };
   const taken = new Map<AlertSpike, string>();
-  for (const { spike, member } of findTakeOvers(spikes, recordOf)) {
+  for (const { spike, member } of findTakeOvers(spikes, (one) => recordOf(alerts, fingerprintOf(one)))) {
     const row = alerts.get(fingerprintOf(member));
     if (row === undefined || !(await takeOverAlert(database, spike.id, row))) continue;
     alerts.set(row.fingerprint, { ...row, spikeId: spike.id });
@@ -217,8 +215,8 @@ async function takeOver(
 /** Returns the spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
 function findJudged(spikes: readonly AlertSpike[], alerts: ReadonlyMap<string, AlertRow>): AlertSpike[] {
   const wasNotified = (one: AlertSpike) => {
-    const row = alerts.get(alertOf(one));
-    return row !== undefined && notifiedChannels(toAlertRecord(row)).size > 0;
+    const alert = recordOf(alerts, alertOf(one));
+    return alert !== null && notifiedChannels(alert).size > 0;
   };
   const judged = spikes.filter(
     (one) =>

@@ -134,9 +134,7 @@ export function followSeries(series: Followed, closed: FollowedMinute): PastEpis
     const calm = Math.max(series.episode.lastActiveAt, series.quietFrom) + CALM_MINUTES;
     const from = minute >= calm ? calm : minute + 1 - SHORTEST;
     // A running minute is compared with other minutes before than when it is over, so it begins a wave only after quiet ones.
-    const isWave =
-      minute >= calm ||
-      (!isRunning && risesAgain(series, series.episode, minute, sumsFrom(series.countFrom)));
+    const isWave = minute >= calm || (!isRunning && risesAgain(series, series.episode, closed));
     if (isWave && isSpiking(sumsFrom(from), thresholds)) {
       past = { ...series.episode, closedAt: from };
       series.episode = null;
@@ -156,10 +154,10 @@ export function followSeries(series: Followed, closed: FollowedMinute): PastEpis
 function risesAgain(
   { countFrom, quietFrom }: Followed,
   { openedAt, peak, windowMinutes }: Episode,
-  minute: number,
-  sums: ArrayLike<number>,
+  { minute, sumsFrom }: FollowedMinute,
 ): boolean {
   if (minute < Math.max(openedAt, countFrom, quietFrom) + LONGER) return false;
+  const sums = sumsFrom(countFrom);
   const [short, longer] = [sums[0] ?? 0, sums[1] ?? 0];
   const before = (longer - short) / (LONGER - SHORTEST);
   return short / SHORTEST >= WAVE_FACTOR * before && before <= peak / windowMinutes / 2;
