@@ -1,4 +1,4 @@
-/** What jobs have in common. Each job takes the members that it uses. */
+/** The dependencies that several jobs share. Each job takes the members that it uses. */
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { PartitionKeeper } from "#db/postgres/partitions.ts";

@@ -1,4 +1,4 @@
-/** What is stored of an hour. */
+/** Reads and counts the stored events of an hour. */
 import { desc, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";

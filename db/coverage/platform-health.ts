@@ -1,4 +1,4 @@
-/** What is known of the platform by zone: its answers, suspicions, and zones that rise. */
+/** The platform by zone: its answers and refusals, the routes that are suspect, and the zones that rise. */
 import { and, eq, gt, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { RisingZone } from "#model/zones.ts";

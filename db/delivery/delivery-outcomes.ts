@@ -1,4 +1,4 @@
-/** What became of each attempt of a notification: delivered, retried, given up or copied to the fallback. */
+/** Stores the result of each attempt to deliver a notification: delivered, retried, given up, or copied to the fallback. */
 import { and, inArray, sql } from "drizzle-orm";
 import { alias, type PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { NotifyReason } from "#model/kinds.ts";

@@ -1,4 +1,4 @@
-/** What is sent between Longwatch and the process of DuckDB, and its failures. */
+/** The messages between Longwatch and the process of DuckDB, and the errors of that process. */
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /** The messages between the service and the process of DuckDB. */

@@ -1,4 +1,4 @@
-/** What Longwatch needs of a Postgres server, and the names of its sessions. */
+/** Checks a Postgres server before the first use, and names the sessions on it. */
 
 import { sql } from "drizzle-orm";
 import { readSqlState, UsageError } from "#lib/errors.ts";

@@ -1,4 +1,4 @@
-/** What is proven of each hour, and what the platform shows. */
+/** Tables of the proof of each hour, and of the answers of the platform. */
 import { sql } from "drizzle-orm";
 import {
   boolean,

@@ -1,4 +1,4 @@
-/** What has been forwarded to each destination. */
+/** Tables of the destinations of forwarding and of the events that each has acknowledged. */
 import { sql } from "drizzle-orm";
 import {
   bigint,

@@ -1,4 +1,4 @@
-/** What the replicas share: leases, request budgets, requested runs and secrets. */
+/** Tables that the replicas share: leases, request budgets, requested runs and secrets. */
 
 import { sql } from "drizzle-orm";
 import {

@@ -1,4 +1,4 @@
-/** What is usual and known of the sources of events. */
+/** Tables of the usual counts of sources, the usual values of zones, and known sources. */
 import { sql } from "drizzle-orm";
 import {
   bigint,

@@ -101,7 +101,7 @@ export function requireSpace(dataDir: string): void {
 /** Returns the error of a data folder whose disk is full: disk, folder and the space that a start needs. */
 export function fullDiskOf(dataDir: string, cause?: unknown): FullDiskError {
   const needed = formatBytes(hasCluster(dataDir) ? LATER_START_BYTES : FIRST_START_BYTES);
-  // As root, the cluster may be on another disk than the data folder. The fuller disk is named.
+  // As root, the cluster may be on another disk than the data folder. The message names the fuller disk.
   const spaces = [findCluster(dataDir), dataDir].flatMap((folder) => readDiskSpace(folder) ?? []);
   const space = spaces.toSorted((one, other) => one.freeBytes - other.freeBytes)[0] ?? null;
   const facts = space === null ? `the disk of ${dataDir} has no space left` : describeDisk(space);

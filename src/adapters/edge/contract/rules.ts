@@ -1,4 +1,4 @@
-/** What the platform answers about a rule: its AI's advice and the daily counts. */
+/** The platform's answers about a rule: the advice of its AI, and daily counts. */
 import { z } from "zod";
 import { StatusBlock } from "./errors.ts";
 import { Count, Int64, Text } from "./values.ts";
