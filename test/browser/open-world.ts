@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pino from "pino";
 import type { Browser } from "playwright-core";
+import { expect, vi } from "vitest";
 import { createApp, type RunningApp } from "#app/app.ts";
 import { parseServiceConfig } from "#config/config.ts";
 import { createEmulator } from "#emulator/emulator.ts";
@@ -65,6 +66,7 @@ export async function openWorld(): Promise<BrowserWorld> {
   const terminal = { write: (_: string, done: () => void) => (done(), true) };
   const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });
   const running = await app.start();
+  await untilCopied(running);
   await archiveOneDay(running.database, archiveFolder);
   const origin = running.httpUrl ?? "";
   const browser = await openBrowser();
@@ -89,4 +91,20 @@ export async function openWorld(): Promise<BrowserWorld> {
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Tests are shuffled: without this, the first ones would see hours that the service has not read yet. */
+async function untilCopied({ database }: RunningApp): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const { rows } = await database.pool.query<{ hours: number; read: number }>(
+        `select count(*)::int as hours,
+           count(*) filter (where searched_through >= least(starts_at + interval '1 hour', now() - interval '1 minute'))::int as read
+         from coverage_windows where starts_at > now() - interval '31 hours'`,
+      );
+      expect(rows[0]?.hours).toBeGreaterThanOrEqual(62);
+      expect(rows[0]?.read).toBe(rows[0]?.hours);
+    },
+    { timeout: 120_000, interval: 250 },
+  );
 }
