@@ -140,7 +140,10 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     expect(await page.getByLabel("From").inputValue()).toBe("yesterday");
     await page.getByLabel("From").fill(from ?? "");
     await page.getByRole("button", { name: "Verify", exact: true }).click();
-    const run = page.locator("[data-run]").filter({ hasText: /\d checks|failed/ }).first();
+    const run = page
+      .locator("[data-run]")
+      .filter({ hasText: /\d checks|failed/ })
+      .first();
     await run.waitFor({ timeout: 60_000 });
     const outcome = await run.locator(":scope > b").textContent();
     expect(outcome?.trim(), (await run.textContent()) ?? "").toBe("no difference");
