@@ -2,14 +2,27 @@
  * The linter's rules. The borders between rooms are one table, from which a rule per room is made. An import from
  * another room names it (`#db/...`). The tests of `test/lint` plant one import per border and refuse a path that leaves its room.
  */
-const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"].map(
-  (stage) => `stages/${stage}`,
-);
-const FACES = ["faces/http", "faces/cli", "faces/console", "faces/mcp"];
-const ADAPTERS = ["adapters/edge", "adapters/queue", "adapters/embedded", "adapters/storage"];
-/** Every room of `src`; those of `stages`, `faces` and `adapters` one by one. */
-const ROOMS = ["app", "config", "operations", "emulator", "model", "lib", ...FACES, ...ADAPTERS, ...STAGES];
-const STAGE = "A stage imports no storage, no queue, no clock and no stage that comes later.";
+
+import path from "node:path";
+
+/** What Longwatch can do. `jobs`, `db` and `test` have folders of the same names. */
+const CAPABILITIES = ["ingest", "proof", "detection", "alerts", "delivery", "archive", "people", "health"];
+/** The pure part of each. */
+const RULES = CAPABILITIES.map((capability) => `${capability}/rules`);
+const RULE = "Rules import no storage, no queue, no clock and nothing that comes later.";
+const OPERATION = "A capability calls rules, jobs and db; faces and app call it.";
+/** Everything below the operations of a capability. */
+const BELOW = [
+  ...RULES,
+  "delivery/receivers",
+  "platform",
+  "config",
+  "model",
+  "lib",
+  "db",
+  "jobs",
+  "operations",
+];
 
 interface Border {
   /** The rooms that may be imported; `jobs` and `db` lie beside `src`, all others in it. */
@@ -17,55 +30,63 @@ interface Border {
   readonly because: string;
 }
 
-const BORDERS: Readonly<Record<string, Border>> = {
+/** Every room except `faces/cli`, which may import all others. */
+export const BORDERS: Readonly<Record<string, Border>> = {
   lib: { may: [], because: "lib knows nothing of Longwatch." },
   model: { may: ["lib"], because: "model holds shared types; it imports only lib." },
-  "adapters/edge": { may: ["lib"], because: "edge knows the platform's API and nothing else of Longwatch." },
-  "adapters/embedded": {
+  platform: { may: ["lib"], because: "platform knows the platform's API and nothing else of Longwatch." },
+  "store/embedded": {
     may: ["lib"],
     because: "embedded starts Postgres and knows nothing of what is stored in it.",
   },
-  "adapters/storage": {
+  "store/bucket": {
     may: ["model", "lib"],
-    because: "storage keeps files; app and cli hand it to whoever reads or writes the archive.",
+    because: "bucket keeps files; app and cli hand it to whoever reads or writes the archive.",
   },
-  "adapters/queue": { may: ["lib"], because: "queue is handed its jobs by app." },
+  "store/queue": { may: ["lib"], because: "queue is handed its jobs by app." },
   emulator: {
-    may: ["lib", "adapters/edge"],
-    because:
-      "The emulator is the tests' independent oracle: it shares only the wire contract in adapters/edge.",
+    may: ["lib", "platform"],
+    because: "The emulator is the tests' independent oracle: it shares only the wire contract in platform.",
   },
-  "stages/coverage": { may: ["model", "lib", "adapters/edge"], because: STAGE },
-  "stages/detection": { may: ["model", "lib", "adapters/edge"], because: STAGE },
-  "stages/alerting": { may: ["stages/detection", "model", "lib"], because: STAGE },
-  "stages/delivery": { may: ["model", "lib"], because: STAGE },
-  "stages/privacy": { may: ["model", "lib"], because: STAGE },
-  "stages/ingest": { may: ["stages/coverage", "model", "lib", "adapters/edge"], because: STAGE },
-  "stages/archive": { may: ["stages/privacy", "model", "lib"], because: STAGE },
+  "proof/rules": { may: ["model", "lib", "platform"], because: RULE },
+  "detection/rules": { may: ["model", "lib", "platform"], because: RULE },
+  "alerts/rules": { may: ["detection/rules", "model", "lib"], because: RULE },
+  "delivery/rules": { may: ["delivery/receivers", "model", "lib"], because: RULE },
+  "people/rules": { may: ["model", "lib"], because: RULE },
+  "ingest/rules": { may: ["proof/rules", "model", "lib", "platform"], because: RULE },
+  "archive/rules": { may: ["people/rules", "model", "lib"], because: RULE },
+  "health/rules": { may: ["alerts/rules", "model", "lib"], because: RULE },
+  "delivery/receivers": {
+    may: ["delivery/rules", "model", "lib"],
+    because: "receivers send what they are handed.",
+  },
   config: {
     may: [
-      "stages/alerting",
-      "stages/archive",
-      "stages/delivery",
-      "stages/detection",
-      "stages/privacy",
-      "model",
-      "lib",
+      ...["alerts/rules", "archive/rules", "detection/rules", "people/rules"],
+      ...["delivery/receivers", "model", "lib"],
     ],
     because: "config reads settings; it starts nothing and stores nothing.",
   },
   db: { may: ["model", "lib"], because: "db imports only model and lib." },
   jobs: {
-    may: [...STAGES, "adapters/edge", "adapters/queue", "model", "lib", "db"],
-    because: "jobs call stages and db; app hands them everything else.",
+    may: [...RULES, "delivery/receivers", "platform", "store/queue", "model", "lib", "db"],
+    because: "jobs call rules and db; app hands them everything else.",
   },
+  ingest: { may: BELOW, because: OPERATION },
+  proof: { may: BELOW, because: OPERATION },
+  archive: { may: BELOW, because: OPERATION },
+  alerts: { may: BELOW, because: OPERATION },
+  delivery: { may: BELOW, because: OPERATION },
+  detection: { may: [...BELOW, "archive", "alerts"], because: OPERATION },
+  people: { may: [...BELOW, "proof"], because: OPERATION },
+  health: { may: [...BELOW, "proof", "archive", "alerts", "delivery"], because: OPERATION },
   operations: {
-    may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "jobs"],
-    because: "operations call jobs, stages and db; http, cli and app call operations.",
+    may: [...BELOW, ...CAPABILITIES],
+    because: "operations is the frame and the list of the operations of all capabilities.",
   },
   "faces/http": {
-    may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "operations"],
-    because: "http calls operations, stages and db; app starts it.",
+    may: [...BELOW.filter((room) => room !== "jobs"), ...CAPABILITIES],
+    because: "http calls operations; app starts it.",
   },
   "faces/mcp": {
     may: ["config", "model", "lib", "operations"],
@@ -76,25 +97,38 @@ const BORDERS: Readonly<Record<string, Border>> = {
     because: "console runs in a browser: it imports types of http, and otherwise only model and lib.",
   },
   app: {
-    may: [...ROOMS.filter((room) => room !== "faces/cli"), "db", "jobs"],
+    may: [
+      ...[
+        "store/queue",
+        "store/embedded",
+        "store/bucket",
+        "emulator",
+        "faces/http",
+        "faces/mcp",
+        "faces/console",
+      ],
+      ...BELOW,
+      ...CAPABILITIES,
+    ],
     because: "app is called by cli and main only.",
   },
 };
+const ROOMS = [...Object.keys(BORDERS), "faces/cli"];
 
-/** Libraries, and the folders that may import them. `src/faces/cli` and `src/main.ts` have no border. */
-const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-  bullmq: ["adapters/queue"],
-  ioredis: ["adapters/queue"],
-  "node-cron": ["adapters/queue", "lib"],
-  pg: ["db", "adapters/embedded"],
+/** Libraries, and the rooms that may import them. `src/faces/cli` and `src/main.ts` have no border. */
+export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
+  bullmq: ["store/queue"],
+  ioredis: ["store/queue"],
+  "node-cron": ["store/queue", "lib"],
+  pg: ["db", "store/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
   "drizzle-orm/*": ["db"],
   "@duckdb/node-api": ["db"],
-  undici: ["adapters/edge", "stages/delivery", "adapters/storage"],
-  aws4fetch: ["adapters/storage"],
+  undici: ["platform", "delivery/receivers", "store/bucket"],
+  aws4fetch: ["store/bucket"],
   "openid-client": ["app"],
-  nodemailer: ["stages/delivery"],
+  nodemailer: ["delivery/receivers"],
   fastify: ["faces/http", "app"],
   "fastify/*": ["faces/http", "app"],
   "prom-client": ["faces/http"],
@@ -129,36 +163,36 @@ interface Pattern {
 
 const isBesideSrc = (room: string) => room === "jobs" || room === "db";
 
-/** The imports that a room may not have. */
+/** The imports that a room may not have. A room within another one stands after it, because the last pattern that matches decides. */
 function forbid(room: string, { may, because }: Border): Pattern {
-  const rooms = [...ROOMS, "jobs", "db"].filter((other) => other !== room && !may.includes(other));
+  const rooms = ROOMS.toSorted().flatMap((other) => {
+    const isAllowed = other === room || may.includes(other);
+    if (!isAllowed) return [`#${other}/**`];
+    return other.includes("/") && !may.includes(path.dirname(other)) ? [`!#${other}/**`] : [];
+  });
   const libraries = Object.keys(LIBRARIES).filter((library) => !LIBRARIES[library]?.includes(room));
-  // A channel measures how long a receiver takes, so delivery may have a clock.
-  const clock = STAGES.includes(room) && room !== "stages/delivery" ? ["#lib/clock.ts"] : [];
-  const edge = "#adapters/edge";
-  const client = room === "emulator" ? [`${edge}/*.ts`, `${edge}/transport/**`, `${edge}/account/**`] : [];
+  const clock = RULES.includes(room) ? ["#lib/clock.ts"] : [];
+  const client =
+    room === "emulator" ? ["#platform/*.ts", "#platform/transport/**", "#platform/account/**"] : [];
   // Types are gone when the page is built.
   const types = room === "faces/console" ? { allowTypeImports: true } : {};
-  const group = [...rooms.map((other) => `#${other}/**`), ...client, ...libraries, ...clock];
-  return { group, message: because, ...types };
+  return { group: [...rooms, ...client, ...libraries, ...clock], message: because, ...types };
 }
 
 function override(files: string, ...patterns: readonly Pattern[]) {
   return { files: [files], rules: { "no-restricted-imports": ["error", { patterns }] } };
 }
 
-// Of several overrides of a file the last one counts alone, so those within delivery repeat its border.
-const DELIVERY = forbid("stages/delivery", BORDERS["stages/delivery"] as Border);
+// Of several overrides of a file the last one counts alone: the room within another one stands after it.
+const RECEIVERS = forbid("delivery/receivers", BORDERS["delivery/receivers"] as Border);
 const borders = [
-  ...Object.entries(BORDERS).map(([room, border]) =>
-    override(isBesideSrc(room) ? `${room}/**` : `src/${room}/**`, forbid(room, border)),
-  ),
-  override("src/stages/delivery/message/**", DELIVERY, {
-    group: ["**/channels/**"],
-    message: "message knows no channel.",
-  }),
+  ...Object.entries(BORDERS)
+    .toSorted(([a], [b]) => a.split("/").length - b.split("/").length)
+    .map(([room, border]) =>
+      override(isBesideSrc(room) ? `${room}/**` : `src/${room}/**`, forbid(room, border)),
+    ),
   ...CHANNELS.map((channel) =>
-    override(`src/stages/delivery/channels/${channel}/**`, DELIVERY, {
+    override(`src/delivery/receivers/channels/${channel}/**`, RECEIVERS, {
       group: CHANNELS.filter((other) => other !== channel && SHARED[channel] !== other).map(
         (other) => `**/${other}/**`,
       ),

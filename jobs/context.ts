@@ -1,17 +1,18 @@
 /** The dependencies that several jobs share. Each job takes the members that it uses. */
+
+import type { Routing } from "#alerts/rules/routing/routing.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { PartitionKeeper } from "#db/postgres/partitions.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import type { Sensitivity } from "#detection/rules/detection-settings.ts";
+import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import type { Sensitivity } from "#stages/detection/detection-settings.ts";
-import type { IngestObserver } from "#stages/ingest/read-page.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym.ts";
+import type { PseudonymKey } from "#people/rules/pseudonym.ts";
 
 export interface JobContext {
   readonly database: Database;

@@ -153,18 +153,18 @@ const builtConsole = path.join(root, "dist", "console");
 /** The hash of the sources that the built console was made of. */
 const builtStamp = path.join(builtConsole, ".sources");
 
-/** The bundle has the addresses of the operations. */
-const operations = path.join(root, "src", "operations");
-
-/** Returns the hash of the console's sources and of the lock file: the bundle contains packages. */
+/** Returns the hash of all that the bundle is made of: the console, packages, and the addresses of operations in other folders. */
 function digestConsole() {
   const hash = createHash("sha256").update(digest());
-  const files = [consoleSources, operations]
-    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+  const files = readdirSync(path.join(root, "src"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
     .sort();
-  for (const file of files) hash.update(path.relative(root, file)).update("\0").update(readFileSync(file));
+  for (const file of files) {
+    const text = readFileSync(file);
+    if (!file.startsWith(consoleSources) && !/\bdefine(?:Query|Change)\(/.test(text.toString())) continue;
+    hash.update(path.relative(root, file)).update("\0").update(text);
+  }
   return hash.digest("hex");
 }
 

@@ -9,8 +9,8 @@ import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
-import { toMoment } from "../search/search-condition.ts";
 import { isStored } from "./hot-days.ts";
+import { toMoment } from "./search-condition.ts";
 
 const e = alias(archiveFiles, "e");
 const r = alias(archiveFiles, "r");

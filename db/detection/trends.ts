@@ -3,13 +3,13 @@ import { and, asc, eq, gte, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { SeriesKey } from "#model/fingerprint.ts";
 import { toDay } from "#model/horizon.ts";
+import { toMoment } from "../archive/search-condition.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { wafEvents } from "../schema/events.ts";
 import { dirtyBuckets } from "../schema/ingest.ts";
 import { ruleBuckets } from "../schema/rules.ts";
-import { toMoment } from "../search/search-condition.ts";
 import { CLASS_COUNTS, VERB } from "./roll-up.ts";
 
 export interface TrendQuery {

@@ -6,9 +6,9 @@ import { alias } from "drizzle-orm/pg-core";
 import type { FactColumns } from "#model/request-facts.ts";
 import type { EventKey, WafEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
+import { ERASED_IP } from "../people/erase-events.ts";
 import { createTimeWriter, toCopyField } from "../postgres/copy.ts";
 import { names } from "../postgres/terms.ts";
-import { ERASED_IP } from "../privacy/erase-events.ts";
 import { wafEvents } from "../schema/events.ts";
 
 /** The columns of `toEventRows`, in the same order. */

@@ -1,11 +1,11 @@
 import { eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
+import { replaceEntry } from "../people/erase-quarantine.ts";
+import { holdTombstones } from "../people/tombstones.ts";
+import { assertFence } from "../postgres/leases.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { replaceEntry } from "../privacy/erase-quarantine.ts";
-import { holdTombstones } from "../privacy/tombstones.ts";
 import { quarantinedEntries } from "../schema/ingest.ts";
-import { assertFence } from "../service/leases.ts";
 import type { ErasureGuard } from "./guard-page.ts";
 import { KeyMissingError } from "./store-page.ts";
 

@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
+import { ERASED_IP } from "../people/erase-events.ts";
 import { epochMs, names } from "../postgres/terms.ts";
-import { ERASED_IP } from "../privacy/erase-events.ts";
 import { wafEvents } from "../schema/events.ts";
 import { lacksOf, unmasksOf } from "./store-events.ts";
 

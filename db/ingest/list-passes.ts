@@ -2,9 +2,9 @@ import { and, eq, lt, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { PassResult } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { FenceLostError } from "../postgres/leases.ts";
 import { names } from "../postgres/terms.ts";
 import { ingestCursors, pages } from "../schema/ingest.ts";
-import { FenceLostError } from "../service/leases.ts";
 
 const ic = alias(ingestCursors, "ic");
 const p = alias(pages, "p");

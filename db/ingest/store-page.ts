@@ -3,9 +3,9 @@ import { startOfDay } from "#model/horizon.ts";
 import { type EventKey, spanOf } from "#model/waf-event.ts";
 import { holdDays } from "../archive/day-source.ts";
 import type { Database, Queryable } from "../client.ts";
+import { holdTombstones, type TombstoneRow } from "../people/tombstones.ts";
+import { assertFence } from "../postgres/leases.ts";
 import { inOneTrip, inTransaction, type Transaction } from "../postgres/transaction.ts";
-import { holdTombstones, type TombstoneRow } from "../privacy/tombstones.ts";
-import { assertFence } from "../service/leases.ts";
 import {
   type Emptied,
   type ErasureGuard,

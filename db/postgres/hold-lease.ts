@@ -5,7 +5,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAlive } from "#lib/process.ts";
 import type { Database } from "../client.ts";
-import { acquireLease, readHolder, releaseLease, renewLease } from "../service/leases.ts";
+import { acquireLease, readHolder, releaseLease, renewLease } from "./leases.ts";
 
 export interface OwnedLease {
   readonly name: string;

@@ -2,22 +2,22 @@
 
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
+import { statementPath } from "#archive/rules/files/day-statement.ts";
 import { listNotUploaded, markUploaded } from "#db/archive/archive-files.ts";
 import { ArchiveDamagedError, bringFile, locateFile } from "#db/archive/bring-file.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { decideHours, listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { assertFence, FenceLostError } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { assertFence, FenceLostError } from "#db/service/leases.ts";
+import { decideHours, listOpenZones, lockOpenHours } from "#db/proof/covered-hours.ts";
 import { toError } from "#lib/errors.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { KEPT_MS, toDay } from "#model/horizon.ts";
-import { statementPath } from "#stages/archive/files/day-statement.ts";
-import { giveUpHour } from "#stages/coverage/judge-hour.ts";
+import { giveUpHour } from "#proof/rules/judge-hour.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "./archive-store.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";

@@ -7,7 +7,7 @@ import { countValidFiles } from "#db/archive/archive-files.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
-import { readServerSecret } from "#db/service/server-facts.ts";
+import { readServerSecret } from "#db/health/server-facts.ts";
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 import { type ArchiveStorage, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { readStatement, statementPath, writeStatement } from "#archive/rules/files/day-statement.ts";
 import {
   forgetFiles,
   listNamed,
@@ -11,15 +12,14 @@ import {
 } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
 import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
+import { listDays } from "#db/people/retention.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
-import { listDays } from "#db/privacy/retention.ts";
 import { removeOld, UNTOUCHED_MS } from "#lib/files.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
 import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
-import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
-import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
+import { keptFrom, type Retention } from "#people/rules/retention.ts";
 import type { JobContext } from "../context.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage, temporaryFolder } from "./archive-store.ts";
 

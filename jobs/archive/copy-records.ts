@@ -2,6 +2,8 @@
 
 import { appendFile } from "node:fs/promises";
 import path from "node:path";
+import { createRecordRows, hashRecord, NO_EVENT } from "#archive/rules/files/record-rows.ts";
+import { findRecords, type OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { partOf, type RecordSum, type RecordsCsv } from "#db/archive/day-files.ts";
 import { readDayBlocks, readEventHashes, readOtherHashes, type ZoneDay } from "#db/archive/day-source.ts";
 import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/read-files.ts";
@@ -9,8 +11,6 @@ import type { Queryable } from "#db/client.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
 import { openRawBlock } from "#model/raw-block.ts";
 import { type EventKey, hashEventKey } from "#model/waf-event.ts";
-import { createRecordRows, hashRecord, NO_EVENT } from "#stages/archive/files/record-rows.ts";
-import { findRecords, type OpenedBlocks } from "#stages/archive/records/find-records.ts";
 
 export interface CopiedRecords extends RecordSum, RecordsCsv {
   /** Records of events that are not stored. */

@@ -1,4 +1,15 @@
 /** Publishes the files of a day, while the day is locked. */
+
+import {
+  ArchiveMismatchError,
+  addSums,
+  countHours,
+  countRules,
+  statementPath,
+  toProvisional,
+  toStatedFile,
+  writeStatement,
+} from "#archive/rules/files/day-statement.ts";
 import { listValidFiles, type ManifestRow, type NewArchiveFile } from "#db/archive/archive-files.ts";
 import {
   type EventSum,
@@ -15,16 +26,6 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { hashFile } from "#lib/files.ts";
 import { ARCHIVE_FORMAT, archivePath } from "#model/archive-layout.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
-import {
-  ArchiveMismatchError,
-  addSums,
-  countHours,
-  countRules,
-  statementPath,
-  toProvisional,
-  toStatedFile,
-  writeStatement,
-} from "#stages/archive/files/day-statement.ts";
 import { type ArchiveStore, inWorkFolder } from "./archive-store.ts";
 
 export interface VerifiedDay extends ZoneDay {

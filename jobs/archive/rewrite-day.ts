@@ -4,6 +4,12 @@ import { createWriteStream } from "node:fs";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import {
+  ArchiveMismatchError,
+  compareSums,
+  readStatement,
+  statementPath,
+} from "#archive/rules/files/day-statement.ts";
 import { enterFiles } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
@@ -27,14 +33,8 @@ import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import { readRequest, toFactColumns } from "#model/request-facts.ts";
-import {
-  ArchiveMismatchError,
-  compareSums,
-  readStatement,
-  statementPath,
-} from "#stages/archive/files/day-statement.ts";
-import { eraseRecord } from "#stages/privacy/erasure-guard.ts";
-import { ERASED, isPseudonym } from "#stages/privacy/pseudonym.ts";
+import { eraseRecord } from "#people/rules/erasure-guard.ts";
+import { ERASED, isPseudonym } from "#people/rules/pseudonym.ts";
 import { readHashKey } from "../ingest/store-entries.ts";
 import type { ArchiveStore } from "./archive-store.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./copy-records.ts";

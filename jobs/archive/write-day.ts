@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
+import { ArchiveMismatchError, compareSums, type DifferingSum } from "#archive/rules/files/day-statement.ts";
 import { enterFiles, listValidFiles, type NewArchiveFile } from "#db/archive/archive-files.ts";
 import {
   type EventSum,
@@ -13,7 +14,6 @@ import { hasOpenErasure, readHourCounts, recountHours } from "#db/archive/days-t
 import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction, runTransaction, type Transaction } from "#db/postgres/transaction.ts";
-import { ArchiveMismatchError, compareSums, type DifferingSum } from "#stages/archive/files/day-statement.ts";
 import { type ArchiveStore, inWorkFolder } from "./archive-store.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay, type VerifiedDay } from "./publish-day.ts";

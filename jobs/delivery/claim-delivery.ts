@@ -10,10 +10,10 @@ import {
   releaseFromDigest,
 } from "#db/delivery/notifications.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import type { ChannelCapabilities, ChannelRate, DigestRoom } from "#delivery/receivers/channel-definition.ts";
+import { countFitting, digestKeyOf, toMember } from "#delivery/rules/digest-message.ts";
+import { planClaim, spend } from "#delivery/rules/plan-delivery.ts";
 import { alertMessage } from "#model/alert-message.ts";
-import type { ChannelCapabilities, ChannelRate, DigestRoom } from "#stages/delivery/channel-definition.ts";
-import { countFitting, digestKeyOf, toMember } from "#stages/delivery/digest-message.ts";
-import { planClaim, spend } from "#stages/delivery/plan-delivery.ts";
 
 /** Number of messages sent at once on one channel, each of another alert. */
 const BATCH = 4;

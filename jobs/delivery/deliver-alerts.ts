@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineJob } from "#adapters/queue/define-job.ts";
+import { type Routing, routeToAll } from "#alerts/rules/routing/routing.ts";
 import { enableChannels } from "#db/delivery/channel-states.ts";
 import {
   markDelivered,
@@ -9,11 +9,11 @@ import {
   renewNotifications,
 } from "#db/delivery/delivery-outcomes.ts";
 import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
-import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
-import type { Notifier, SendResult } from "#stages/delivery/channel-definition.ts";
-import { describeFailure } from "#stages/delivery/delivery-error.ts";
-import { planDelivery } from "#stages/delivery/plan-delivery.ts";
-import { reportChannels } from "../alerting/report-channels.ts";
+import type { Notifier, SendResult } from "#delivery/receivers/channel-definition.ts";
+import { describeFailure } from "#delivery/receivers/delivery-error.ts";
+import { planDelivery } from "#delivery/rules/plan-delivery.ts";
+import { defineJob } from "#store/queue/define-job.ts";
+import { reportChannels } from "../alerts/report-channels.ts";
 import type { JobContext } from "../context.ts";
 import {
   type ClaimedDeliveries,

@@ -11,12 +11,12 @@ import {
 } from "#db/delivery/channel-states.ts";
 import { giveUpAged, insertFallbackCopies, readOverdue } from "#db/delivery/delivery-outcomes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Notifier, SendOptions, SendResult } from "#delivery/receivers/channel-definition.ts";
+import { buildDigest } from "#delivery/rules/digest-message.ts";
+import { type AttemptsEnded, afterAttempts, MAX_AGE_MS } from "#delivery/rules/plan-delivery.ts";
 import type { Log } from "#lib/log.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
-import type { Notifier, SendOptions, SendResult } from "#stages/delivery/channel-definition.ts";
-import { buildDigest } from "#stages/delivery/digest-message.ts";
-import { type AttemptsEnded, afterAttempts, MAX_AGE_MS } from "#stages/delivery/plan-delivery.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
 /**

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Routing } from "#alerts/rules/routing/routing.ts";
+import { routeSelf } from "#alerts/rules/self-alert.ts";
+import type { Notifier, SendOptions } from "#delivery/receivers/channel-definition.ts";
+import { describeFailure } from "#delivery/receivers/delivery-error.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
-import type { Routing } from "#stages/alerting/routing/routing.ts";
-import { routeSelf } from "#stages/alerting/self-alert.ts";
-import type { Notifier, SendOptions } from "#stages/delivery/channel-definition.ts";
-import { describeFailure } from "#stages/delivery/delivery-error.ts";
 import type { JobContext } from "../context.ts";
 
 /** Longer than any channel's own limit. */

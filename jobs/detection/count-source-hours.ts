@@ -9,15 +9,15 @@ import {
   storeSourceHours,
 } from "#db/detection/source-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { KnownSources } from "#model/known-source.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "#stages/detection/detection-settings.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "#detection/rules/detection-settings.ts";
 import {
   countHour,
   createUsualRules,
   USUAL_DAYS,
   type UsualRules,
-} from "#stages/detection/sources/usual-rules.ts";
-import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
+} from "#detection/rules/sources/usual-rules.ts";
+import { HISTORY_HOURS } from "#detection/rules/thresholds/thresholds.ts";
+import type { KnownSources } from "#model/known-source.ts";
 
 /** Hours of one zone that are counted in one tick: while a backfill runs, they are marked again all the time. */
 const HOURS_PER_TICK = 24;

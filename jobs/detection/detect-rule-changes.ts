@@ -1,7 +1,6 @@
 /** Detects rules whose action changed. */
 
 import { z } from "zod";
-import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   type ChangesRow,
@@ -10,13 +9,14 @@ import {
   readChanges,
   readRuleActions,
 } from "#db/detection/rule-changes.ts";
+import { createActionWatch, type NewChange } from "#detection/rules/action-watch.ts";
+import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { keyOf } from "#model/fingerprint.ts";
 import { CHANGE_KINDS } from "#model/kinds.ts";
 import { OPEN_DAYS } from "#model/rules.ts";
-import { createActionWatch, type NewChange } from "#stages/detection/flips/action-watch.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { findSilentRules, findSpeaking, REPORTED_MS, storeChanges } from "./find-silent-rules.ts";
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import { noteRising } from "#db/coverage/platform-health.ts";
 import { closeSources } from "#db/detection/spikes.ts";
+import { noteRising } from "#db/proof/platform-health.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
 import { judgeRunning, judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";

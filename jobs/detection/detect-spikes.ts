@@ -1,7 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { noteRising } from "#db/coverage/platform-health.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { readAddressesOfRules, readHour } from "#db/detection/source-events.ts";
 import {
@@ -14,22 +12,24 @@ import {
   readSearchedThrough,
   readStaleSeries,
 } from "#db/detection/spikes.ts";
-import { MINUTE_MS } from "#lib/units.ts";
-import { MANY_ADDRESSES } from "#model/ip-address.ts";
-import { assessSeries, countSenders, gradeSpike } from "#stages/detection/assess-series.ts";
-import type { Sensitivity } from "#stages/detection/detection-settings.ts";
-import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
-import { findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
-import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
+import { noteRising } from "#db/proof/platform-health.ts";
+import { assessSeries, countSenders, gradeSpike } from "#detection/rules/assess-series.ts";
+import type { Sensitivity } from "#detection/rules/detection-settings.ts";
+import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import { findCompared, joinRules } from "#detection/rules/incidents/member-share.ts";
+import { toIncident } from "#detection/rules/incidents/stored-incident.ts";
 import {
   planTick,
   spanOfTick,
   spanTested,
   type TickInput,
   type TickSpan,
-} from "#stages/detection/plan-tick.ts";
-import { toEpisode, toMinute } from "#stages/detection/stored-episode.ts";
-import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/thresholds.ts";
+} from "#detection/rules/plan-tick.ts";
+import { toEpisode, toMinute } from "#detection/rules/stored-episode.ts";
+import { createThresholdCache, type ThresholdCache } from "#detection/rules/thresholds/thresholds.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { type Assessed, type DetectedSpikes, type OpenSpike, storeSpikes } from "./store-spikes.ts";

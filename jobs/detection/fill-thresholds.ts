@@ -1,9 +1,7 @@
 import type { Queryable } from "#db/client.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { type HourCounts, readHourCounts } from "#db/detection/spikes.ts";
-import { HOUR_MS } from "#lib/units.ts";
-import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
-import type { Candidate } from "#stages/detection/plan-tick.ts";
+import type { Candidate } from "#detection/rules/plan-tick.ts";
 import {
   advanceHours,
   createHourHistory,
@@ -12,14 +10,16 @@ import {
   type RulePrior,
   resetHours,
   toRulePrior,
-} from "#stages/detection/thresholds/hour-history.ts";
+} from "#detection/rules/thresholds/hour-history.ts";
 import {
   computeThresholds,
   countHistory,
   ENOUGH_HOURS,
   HISTORY_HOURS,
   type ThresholdCache,
-} from "#stages/detection/thresholds/thresholds.ts";
+} from "#detection/rules/thresholds/thresholds.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
 
 /** A series and the hours of which its thresholds are asked. */
 type Watched = Pick<

@@ -5,10 +5,7 @@ import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { openSpike, readSearchedThrough, updateSpike } from "#db/detection/spikes.ts";
 import { readActiveRules, readTrend } from "#db/detection/trends.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { ChangeKind } from "#model/kinds.ts";
-import { changesRule } from "#model/rules.ts";
-import { mergeChanges, type NewChange } from "#stages/detection/flips/action-watch.ts";
+import { mergeChanges, type NewChange } from "#detection/rules/action-watch.ts";
 import {
   createZoneLevel,
   HISTORY_HOURS,
@@ -19,8 +16,11 @@ import {
   LEVEL_MINUTES,
   type LevelOf,
   profileHours,
-} from "#stages/detection/silent-rules/silence-watch.ts";
-import { viewZone, type ZoneView } from "#stages/detection/zone-view.ts";
+} from "#detection/rules/silence-watch.ts";
+import { viewZone, type ZoneView } from "#detection/rules/zone-view.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { ChangeKind } from "#model/kinds.ts";
+import { changesRule } from "#model/rules.ts";
 
 const WEEK_MS = HISTORY_HOURS * HOUR_MS;
 /** A zone that was not read for longer has no level, so none of its rules is judged. */

@@ -3,31 +3,31 @@ import type { Database } from "#db/client.ts";
 import { readAllSourceEvents, readFirstSeen, readHour } from "#db/detection/source-events.ts";
 import { openSpike, type SpikeRow, updateSpike } from "#db/detection/spikes.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
-import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
-import { attackerIdOf } from "#model/fingerprint.ts";
-import type { KnownSources } from "#model/known-source.ts";
-import { isBenign } from "#model/verdict.ts";
-import { isGraver } from "#model/words.ts";
-import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
+import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import type { FollowedIncident } from "#detection/rules/find-late.ts";
 import {
   comparesEvents,
   endIncidents,
   followFired,
   groupInTurns,
   strongestOf,
-} from "#stages/detection/incidents/follow-incidents.ts";
+} from "#detection/rules/incidents/follow-incidents.ts";
 import {
   activeAttackers,
   type Incident,
   newestNews,
   type PastIncident,
-} from "#stages/detection/incidents/incident.ts";
-import { COMPARED_MINUTES, collectIncidentEvidence } from "#stages/detection/incidents/incident-evidence.ts";
-import { toIncident, toIncidentRow, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
-import type { FollowedIncident } from "#stages/detection/late/find-late.ts";
-import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
-import { isNews } from "#stages/detection/stored-episode.ts";
+} from "#detection/rules/incidents/incident.ts";
+import { COMPARED_MINUTES, collectIncidentEvidence } from "#detection/rules/incidents/incident-evidence.ts";
+import { toIncident, toIncidentRow, toPastIncident } from "#detection/rules/incidents/stored-incident.ts";
+import type { FiredMinute } from "#detection/rules/sources/judge-sources.ts";
+import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
+import { isNews } from "#detection/rules/stored-episode.ts";
+import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
+import { attackerIdOf } from "#model/fingerprint.ts";
+import type { KnownSources } from "#model/known-source.ts";
+import { isBenign } from "#model/verdict.ts";
+import { isGraver } from "#model/words.ts";
 import type { Pass } from "./source-hours.ts";
 import type { DueZone } from "./source-tick.ts";
 

@@ -1,6 +1,5 @@
 /** Judges hours that were copied late. */
 import { z } from "zod";
-import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import {
   forgetJudged,
@@ -22,6 +21,13 @@ import {
   readStaleSeries,
 } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { countSenders, gradeSpike } from "#detection/rules/assess-series.ts";
+import { LONGEST_WINDOW, TOO_LITTLE_HISTORY } from "#detection/rules/detection-settings.ts";
+import { findLateNews, findLateSpan, judgeableHours, type LateSpan } from "#detection/rules/find-late.ts";
+import { endOfIncident } from "#detection/rules/incidents/incident.ts";
+import { toMinute, toStoredEpisode } from "#detection/rules/stored-episode.ts";
+import { HISTORY_HOURS } from "#detection/rules/thresholds/thresholds.ts";
+import { viewAfter } from "#detection/rules/zone-view.ts";
 import { toError } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { CopiedHour } from "#model/covered-hour.ts";
@@ -29,18 +35,7 @@ import { isSentByFew } from "#model/ip-address.ts";
 import { createKnownSources } from "#model/known-source.ts";
 import { isRuleKind } from "#model/rules.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { countSenders, gradeSpike } from "#stages/detection/assess-series.ts";
-import { LONGEST_WINDOW, TOO_LITTLE_HISTORY } from "#stages/detection/detection-settings.ts";
-import { endOfIncident } from "#stages/detection/incidents/incident.ts";
-import {
-  findLateNews,
-  findLateSpan,
-  judgeableHours,
-  type LateSpan,
-} from "#stages/detection/late/find-late.ts";
-import { toMinute, toStoredEpisode } from "#stages/detection/stored-episode.ts";
-import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
-import { viewAfter } from "#stages/detection/zone-view.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import { describeIncidentRow, followIncidents } from "./judge-incidents.ts";
 import { type JudgeLateDeps, type LateHours, raiseLate, releaseLate } from "./raise-late.ts";
 import { firstReplayed, type ReplayedHours, replayRules, replaySourceHours } from "./replay-late.ts";

@@ -5,10 +5,10 @@ import {
   type StoredSourceEvent,
 } from "#db/detection/source-events.ts";
 import { readSourceUsual } from "#db/detection/source-hours.ts";
+import type { FiredMinute } from "#detection/rules/sources/judge-sources.ts";
+import { ENOUGH_DAYS, USUAL_DAYS } from "#detection/rules/sources/usual-rules.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { inTurns } from "#lib/waiting.ts";
-import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
 import { judgeIncidents } from "./judge-incidents.ts";
 import { closeUntil, judgeRunningMinute, type KeptWatch, takeEvents } from "./kept-watch.ts";

@@ -1,5 +1,9 @@
 import { z } from "zod";
-import { type AnyJob, defineJob, oneAtATime } from "#adapters/queue/define-job.ts";
+import {
+  createOpenedBlocks,
+  type NewestRecords,
+  type OpenedBlocks,
+} from "#archive/rules/records/find-records.ts";
 import { storeProposal } from "#db/detection/exclusions.ts";
 import {
   type AlertEvent,
@@ -11,22 +15,18 @@ import {
 } from "#db/detection/verdict-evidence.ts";
 import { type DueVerdict, findDueVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
+import { crawlerOfNetwork, findCrawler, type VerifyCrawler } from "#detection/rules/verdict/crawlers.ts";
+import type { VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
+import { judgeVerdict } from "#detection/rules/verdict/judge-verdict.ts";
+import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { mostFrequent, spread } from "#detection/rules/verdict/requests.ts";
 import { toError } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { hashEventKey } from "#model/waf-event.ts";
-import {
-  createOpenedBlocks,
-  type NewestRecords,
-  type OpenedBlocks,
-} from "#stages/archive/records/find-records.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
-import { crawlerOfNetwork, findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
-import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
-import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { mostFrequent, spread } from "#stages/detection/verdict/requests.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import { readBlockRecords } from "../archive/copy-records.ts";
 import type { JobContext } from "../context.ts";
 

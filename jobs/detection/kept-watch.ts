@@ -1,20 +1,20 @@
 import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
-import { inTurns } from "#lib/waiting.ts";
-import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
-import type { KnownSources } from "#model/known-source.ts";
-import { isLearning } from "#model/rules.ts";
-import { WINDOW_COUNT } from "#stages/detection/detection-settings.ts";
-import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
-import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
-import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
+import { WINDOW_COUNT } from "#detection/rules/detection-settings.ts";
+import type { FiredMinute } from "#detection/rules/sources/judge-sources.ts";
+import { ofEachKind } from "#detection/rules/sources/source-counter.ts";
+import { createSourceWatch, type SourceWatch } from "#detection/rules/sources/source-watch.ts";
+import { createUsualRules, type UsualRules } from "#detection/rules/sources/usual-rules.ts";
 import {
   createHourHistory,
   type HourHistory,
   putHour,
   slotOf,
-} from "#stages/detection/thresholds/hour-history.ts";
+} from "#detection/rules/thresholds/hour-history.ts";
+import { inTurns } from "#lib/waiting.ts";
+import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import type { KnownSources } from "#model/known-source.ts";
+import { isLearning } from "#model/rules.ts";
 import type { CountedHours, HourPolicy } from "./count-source-hours.ts";
 
 /** Minutes of which the numbers of taken events are kept: an hour and the windows that reach into it. */

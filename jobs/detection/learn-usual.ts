@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringCurrent } from "#db/archive/bring-file.ts";
 import { watchExclusions } from "#db/detection/exclusions.ts";
@@ -7,11 +6,12 @@ import { readAttacks } from "#db/detection/spikes.ts";
 import { USUAL_MS } from "#db/detection/verdict-evidence.ts";
 import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/verdicts.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
+import { toAttackHours } from "#detection/rules/backtest/backtest.ts";
+import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
+import { findUsual } from "#detection/rules/verdict/evidence.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { toAttackHours } from "#stages/detection/backtest/backtest.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
-import { findUsual } from "#stages/detection/verdict/evidence.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { ArchiveStore } from "../archive/archive-store.ts";
 import type { JobContext } from "../context.ts";
 

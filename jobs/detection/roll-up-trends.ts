@@ -2,13 +2,13 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
-import { isRising } from "#db/coverage/platform-health.ts";
 import { hasStaleMinutes, listDirtyZones, rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { isRising } from "#db/proof/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 
 /** Stale minutes recounted per transaction. It takes a fraction of a second, so that replicas take turns quickly. */

@@ -1,15 +1,15 @@
 import { z } from "zod";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "#db/detection/rule-metrics.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { assertFence } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { assertFence } from "#db/service/leases.ts";
+import { type DailyCounts, toDailyCounts } from "#detection/rules/thresholds/hour-history.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { inLanes } from "#lib/waiting.ts";
 import type { SeriesKey } from "#model/fingerprint.ts";
-import { type DailyCounts, toDailyCounts } from "#stages/detection/thresholds/hour-history.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 
 const OVERVIEW_DAYS = 28;

@@ -7,13 +7,13 @@ import {
   type ZoneState,
 } from "#db/detection/source-state.ts";
 import { readAttacks, readClosedSources, readOpenSources, type SpikeRow } from "#db/detection/spikes.ts";
+import { toAttackHours } from "#detection/rules/backtest/backtest.ts";
+import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import { spanOfTick, type TickSpan } from "#detection/rules/plan-tick.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "#detection/rules/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createKnownSources, type KnownSources } from "#model/known-source.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { toAttackHours } from "#stages/detection/backtest/backtest.ts";
-import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
-import { spanOfTick, type TickSpan } from "#stages/detection/plan-tick.ts";
-import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
 import type { JobContext } from "../context.ts";
 import { firstHourOf, type HourPolicy } from "./count-source-hours.ts";
 

@@ -1,19 +1,19 @@
 import type { Queryable } from "#db/client.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import { openSpike, type RuleSpikeRow, type SpikeChange, updateSpikes } from "#db/detection/spikes.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import type { SeriesKey } from "#model/fingerprint.ts";
-import type { GradedBy } from "#model/kinds.ts";
-import type { SeriesOutcome } from "#stages/detection/assess-series.ts";
-import { LONGEST_WINDOW } from "#stages/detection/detection-settings.ts";
-import type { Episode } from "#stages/detection/episode.ts";
-import type { Candidate, TickSpan } from "#stages/detection/plan-tick.ts";
+import type { SeriesOutcome } from "#detection/rules/assess-series.ts";
+import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import type { Episode } from "#detection/rules/episode.ts";
+import type { Candidate, TickSpan } from "#detection/rules/plan-tick.ts";
 import {
   isNews,
   isSameEpisode,
   type StoredEpisode,
   toStoredEpisode,
-} from "#stages/detection/stored-episode.ts";
+} from "#detection/rules/stored-episode.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { SeriesKey } from "#model/fingerprint.ts";
+import type { GradedBy } from "#model/kinds.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;

@@ -1,15 +1,8 @@
-import { type EventLogsFilter, EventRow } from "#adapters/edge/contract/event-logs.ts";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import type { Queryable } from "#db/client.ts";
-import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import type { StoredPage } from "#db/ingest/store-page.ts";
 import type { OwnedLease } from "#db/postgres/hold-lease.ts";
-import { many, showTime } from "#lib/format.ts";
-import { readAhead } from "#lib/waiting.ts";
-import type { WafEvent } from "#model/waf-event.ts";
-import { splitSpan } from "#stages/coverage/plan-search.ts";
+import { readSuspicions } from "#db/proof/platform-health.ts";
 import {
   BELIEVE_AFTER_MS,
   cutEntries,
@@ -17,9 +10,16 @@ import {
   readBy,
   readPage,
   toHeldBack,
-} from "#stages/ingest/read-page.ts";
-import { toSearchEvent } from "#stages/ingest/to-event.ts";
-import { type Contradiction, type Recognition, recogniseAnswer } from "../coverage/judge-route.ts";
+} from "#ingest/rules/read-page.ts";
+import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { many, showTime } from "#lib/format.ts";
+import { readAhead } from "#lib/waiting.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { type EventLogsFilter, EventRow } from "#platform/contract/event-logs.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { searchPages } from "#platform/search-event-logs.ts";
+import { splitSpan } from "#proof/rules/plan-search.ts";
+import { type Contradiction, type Recognition, recogniseAnswer } from "../proof/judge-route.ts";
 import { readHashKey, type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */

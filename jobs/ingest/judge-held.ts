@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readHeldCounts, releaseHeldEntries } from "#db/ingest/held-entries.ts";
 import { readQuarantined } from "#db/ingest/quarantine.ts";
 import { WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { storeAgain } from "./retry-quarantined.ts";
 

@@ -1,24 +1,24 @@
 import { z } from "zod";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import { readCoveredHours } from "#db/coverage/covered-hours.ts";
-import { advanceSearch, readKeptMs } from "#db/coverage/horizons.ts";
-import { readKnownSince } from "#db/coverage/hour-contents.ts";
-import { isRising, noteRising } from "#db/coverage/platform-health.ts";
+import type { NewestRecords } from "#archive/rules/records/find-records.ts";
 import { readContested } from "#db/ingest/revise-events.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { readCoveredHours } from "#db/proof/covered-hours.ts";
+import { advanceSearch, readKeptMs } from "#db/proof/horizons.ts";
+import { readKnownSince } from "#db/proof/hour-contents.ts";
+import { isRising, noteRising } from "#db/proof/platform-health.ts";
+import { looksRising } from "#detection/rules/sources/judge-sources.ts";
+import { type KnownRows, RISING_FRESH_MS, rememberRows } from "#ingest/rules/plan-pass.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import type { NewestRecords } from "#stages/archive/records/find-records.ts";
-import { KNOWN_EVENTS } from "#stages/coverage/compare-counts.ts";
-import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-comparison.ts";
-import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
-import { looksRising } from "#stages/detection/sources/judge-sources.ts";
-import { type KnownRows, RISING_FRESH_MS, rememberRows } from "#stages/ingest/plan-pass.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { KNOWN_EVENTS } from "#proof/rules/compare-counts.ts";
+import { isClosingSearch, planClosingSearch } from "#proof/rules/plan-comparison.ts";
+import { planSearch, type SearchedHour, type SearchSpan } from "#proof/rules/plan-search.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
-import { createSearchWatch, judgeRoute } from "../coverage/judge-route.ts";
+import { createSearchWatch, judgeRoute } from "../proof/judge-route.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
 import {
   type NewestMinutes,

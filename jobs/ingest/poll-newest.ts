@@ -1,17 +1,18 @@
 /** Reads the newest minutes again, and learns what their events lacked. */
-import { EventRow } from "#adapters/edge/contract/event-logs.ts";
-import { LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import { continueSearch } from "#db/coverage/horizons.ts";
+
 import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { continueSearch } from "#db/proof/horizons.ts";
+import { findNews, type KnownRows, rememberRows } from "#ingest/rules/plan-pass.ts";
+import { readBy, readPage } from "#ingest/rules/read-page.ts";
+import { toSearchEvent } from "#ingest/rules/to-event.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { planResolution } from "#stages/coverage/plan-comparison.ts";
-import { SHORT_OVERLAP_MS } from "#stages/coverage/plan-search.ts";
-import { findNews, type KnownRows, rememberRows } from "#stages/ingest/plan-pass.ts";
-import { readBy, readPage } from "#stages/ingest/read-page.ts";
-import { toSearchEvent } from "#stages/ingest/to-event.ts";
+import { EventRow } from "#platform/contract/event-logs.ts";
+import { planResolution } from "#proof/rules/plan-comparison.ts";
+import { SHORT_OVERLAP_MS } from "#proof/rules/plan-search.ts";
+import { LEASE_TAKEN } from "#store/queue/define-job.ts";
 import { type CopySearchDeps, copySearch, readRows } from "./copy-search.ts";
 import { readHashKey, storeEntries } from "./store-entries.ts";
 

@@ -1,15 +1,15 @@
-import { EventLogEntry, EventRow } from "#adapters/edge/contract/event-logs.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
 import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
 import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import { type EventRecord, HELD_BACK, readBy, readPage } from "#ingest/rules/read-page.ts";
+import { toListEvent, toSearchEvent } from "#ingest/rules/to-event.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
-import { type EventRecord, HELD_BACK, readBy, readPage } from "#stages/ingest/read-page.ts";
-import { toListEvent, toSearchEvent } from "#stages/ingest/to-event.ts";
+import { EventLogEntry, EventRow } from "#platform/contract/event-logs.ts";
 import { packNewRecords, readHashKey, type StoreEntriesDeps } from "./store-entries.ts";
 
 const LEASE_TTL_MS = 15_000;

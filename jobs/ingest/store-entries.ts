@@ -1,26 +1,12 @@
 /** Reads the pages of the list, and stores entries. */
 
 import { randomBytes } from "node:crypto";
-import { EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import {
-  eventLogPages,
-  type PageOfPass,
-  type ReadEventLogsResult,
-  toLogDay,
-} from "#adapters/edge/list-event-logs.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { readServerSecret } from "#db/health/server-facts.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { isKnownPage } from "#db/ingest/list-passes.ts";
 import { readLogIdHashes } from "#db/ingest/raw-blocks.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
-import { readServerSecret } from "#db/service/server-facts.ts";
-import { DAY_MS } from "#lib/units.ts";
-import { readAhead } from "#lib/waiting.ts";
-import { firstListedDay, toDay } from "#model/horizon.ts";
-import { EVENT_ROUTES } from "#model/kinds.ts";
-import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
-import { daysOf, hashEventKey, spanOf, unpackLogIdHashes } from "#model/waf-event.ts";
 import {
   type EventRecord,
   hashEntries,
@@ -28,10 +14,24 @@ import {
   readPage,
   type ShownHour,
   sumPageHours,
-} from "#stages/ingest/read-page.ts";
-import { toListEvent } from "#stages/ingest/to-event.ts";
+} from "#ingest/rules/read-page.ts";
+import { toListEvent } from "#ingest/rules/to-event.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { readAhead } from "#lib/waiting.ts";
+import { firstListedDay, toDay } from "#model/horizon.ts";
+import { EVENT_ROUTES } from "#model/kinds.ts";
+import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
+import { daysOf, hashEventKey, spanOf, unpackLogIdHashes } from "#model/waf-event.ts";
+import { EventLogEntry } from "#platform/contract/event-logs.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import {
+  eventLogPages,
+  type PageOfPass,
+  type ReadEventLogsResult,
+  toLogDay,
+} from "#platform/list-event-logs.ts";
 import type { JobContext } from "../context.ts";
-import { isZoneSuspect, recogniseAnswer } from "../coverage/judge-route.ts";
+import { isZoneSuspect, recogniseAnswer } from "../proof/judge-route.ts";
 
 export interface StoreEntriesDeps
   extends Pick<JobContext, "database" | "partitions" | "clock" | "observer" | "afterPage"> {

@@ -1,7 +1,4 @@
 import { hash } from "node:crypto";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { MAX_TOKEN_BYTES } from "#adapters/edge/transport/call.ts";
 import type { Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
@@ -14,15 +11,18 @@ import {
 import { noteWrongTimes } from "#db/ingest/merge-doubles.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
+import { isPassedNews, watchPageOrder } from "#ingest/rules/plan-pass.ts";
+import { BELIEVE_AFTER_MS, HELD_BACK, OUTSIDE_DAY, toHeldBack } from "#ingest/rules/read-page.ts";
 import { formatWhole } from "#lib/format.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
 import { daysOf } from "#model/waf-event.ts";
-import { SETTLE_MS } from "#stages/coverage/hour-proof.ts";
-import { isPassedNews, watchPageOrder } from "#stages/ingest/plan-pass.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK, OUTSIDE_DAY, toHeldBack } from "#stages/ingest/read-page.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { MAX_TOKEN_BYTES } from "#platform/transport/call.ts";
+import { SETTLE_MS } from "#proof/rules/hour-proof.ts";
 import type { JobContext } from "../context.ts";
-import { judgeRoute, recordListLooks } from "../coverage/judge-route.ts";
+import { judgeRoute, recordListLooks } from "../proof/judge-route.ts";
 import { type ReadListPage, readListPages } from "./store-entries.ts";
 
 /**

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { readCoveredHours } from "#db/coverage/covered-hours.ts";
-import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readListPass } from "#db/ingest/list-passes.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
-import { isLeaseTaken } from "#db/service/leases.ts";
+import { isLeaseTaken } from "#db/postgres/leases.ts";
+import { readCoveredHours } from "#db/proof/covered-hours.ts";
+import { readKeptMs } from "#db/proof/horizons.ts";
+import { planPass } from "#ingest/rules/plan-pass.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay, toDay } from "#model/horizon.ts";
-import { isBackfilled } from "#stages/coverage/plan-search.ts";
-import { planPass } from "#stages/ingest/plan-pass.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { isBackfilled } from "#proof/rules/plan-search.ts";
+import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 

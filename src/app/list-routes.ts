@@ -1,10 +1,12 @@
 /** The routes of the API, and the pool of connections for their questions. */
 import type { FastifyInstance } from "fastify";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import type { Searching } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
-import { readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import { readFeed, readFeedEnd } from "#db/alerts/feed-transitions.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { createDatabase, type Database, type Queryable } from "#db/client.ts";
-import { areWritersAtWork } from "#db/service/server-facts.ts";
+import { areWritersAtWork } from "#db/health/server-facts.ts";
 import { createRowHub } from "#faces/http/feed/feed.ts";
 import {
   type AdmissionQueue,
@@ -19,8 +21,6 @@ import { addExportEvents, addNativeApi } from "#faces/http/routes/v1/native-api.
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { Searching } from "#operations/search/searching.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 
 /** Returns functions that add every route that takes a key. */
 export function listRoutes(

@@ -1,11 +1,11 @@
-import type { AnyJob } from "#adapters/queue/define-job.ts";
-import { readDisposition } from "#adapters/queue/job-queue.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
+import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { LastRun } from "#model/schedule.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import type { IngestObserver } from "#stages/ingest/read-page.ts";
+import type { AnyJob } from "#store/queue/define-job.ts";
+import { readDisposition } from "#store/queue/job-queue.ts";
 
 /** Returns the same job with its attempts counted and timed. The last attempt is stored in `lastRuns`. */
 export function measureJob(

@@ -1,6 +1,13 @@
 /** Opens channels and destinations. */
+
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { Config } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { openNotifier } from "#delivery/receivers/channels/registry.ts";
+import type { TerminalStream } from "#delivery/receivers/channels/terminal/terminal.ts";
+import { openDestinations } from "#delivery/receivers/sinks/destination.ts";
+import { lowestFloor, nameSettings, sensitivityOf } from "#detection/rules/detection-settings.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -8,12 +15,6 @@ import { UsageError } from "#lib/errors.ts";
 import { isObject } from "#lib/json.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { openNotifier } from "#stages/delivery/channels/registry.ts";
-import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
-import { openDestinations } from "#stages/delivery/sinks/destination.ts";
-import { lowestFloor, nameSettings, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { measureNotifier } from "./measure.ts";
 
 interface AlertingParts {

@@ -2,9 +2,6 @@
 
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
-import { openBucket } from "#adapters/storage/bucket.ts";
-import { createBucketStorage } from "#adapters/storage/bucket-storage.ts";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import type { Config } from "#config/config.ts";
 import { findReplacement, listNamed, listNotUploaded } from "#db/archive/archive-files.ts";
 import { type ArchiveReader, createArchiveReader, createSearchDuckdb } from "#db/archive/archive-reader.ts";
@@ -19,6 +16,9 @@ import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { type ArchiveStorage, FORGET_EVERY_MS, SPILL_FOLDER } from "#model/archive-storage.ts";
+import { openBucket } from "#store/bucket/bucket.ts";
+import { createBucketStorage } from "#store/bucket/bucket-storage.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 
 /** DuckDB's own limit. It does not cover the buffers of compression and of the CSV file. */
 const MEMORY_BYTES = 160_000_000;

@@ -1,11 +1,11 @@
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { recordMissingKey } from "#db/privacy/pseudonymise.ts";
+import { recordMissingKey } from "#db/people/pseudonymise.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
-import { createPseudonymKeyring, type PseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
+import { createPseudonymKeyring, type PseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
+import { PseudonymKeyError } from "#people/rules/erasure-guard.ts";
 
 /** The roles whose work needs the pseudonym key. */
 const NEEDED_BY = ["ingest", "derive"];

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createDatabase, type Database, type Queryable } from "#db/client.ts";
-import { findApiKey, touchApiKey } from "#db/keys/api-keys.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { findApiKey, touchApiKey } from "#db/people/api-keys.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import {
   changeRights,
   endSessions,
@@ -14,7 +14,7 @@ import {
   touchKeyOf,
   touchSession,
   useSignInToken,
-} from "#db/keys/sessions.ts";
+} from "#db/people/sessions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createAuthenticate, createLastUsed, toCaller } from "#faces/http/keys/authenticate.ts";
 import type { NewSession, Sessions, SignedPerson } from "#faces/http/keys/sessions.ts";
@@ -31,7 +31,7 @@ import {
   type SessionTokens,
 } from "#model/access-key.ts";
 import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
-import { grantAgain } from "#operations/keys/grant-person.ts";
+import { grantAgain } from "#people/keys/grant-person.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { beatReplica, endReplica } from "#db/service/leases.ts";
+import { beatReplica, endReplica } from "#db/postgres/leases.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";

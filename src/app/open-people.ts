@@ -2,6 +2,7 @@
 import * as client from "openid-client";
 import { AuthorizationResponseError, ResponseBodyError } from "openid-client";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
+import { createGuardedFetch } from "#delivery/receivers/endpoint.ts";
 import type { People } from "#faces/http/keys/sessions.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
@@ -10,9 +11,8 @@ import { createSecret } from "#lib/secret.ts";
 import { isBlank } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { createFlow, FLOW_LASTS_MS, readFlow } from "#model/access-key.ts";
-import { grantPerson, joinClaims, toGrantBasis } from "#operations/keys/grant-person.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { createGuardedFetch } from "#stages/delivery/endpoint.ts";
+import { grantPerson, joinClaims, toGrantBasis } from "#people/keys/grant-person.ts";
 
 const TIMEOUT_SECONDS = 10;
 const MOST_SESSION_MS = 7 * DAY_MS;

@@ -1,6 +1,4 @@
 import { existsSync } from "node:fs";
-import { POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
-import { superviseEmbeddedPostgres } from "#adapters/embedded/supervise-postgres.ts";
 import type { Config } from "#config/config.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { readClockOffset } from "#db/postgres/server.ts";
@@ -10,6 +8,8 @@ import { makePrivate } from "#lib/files.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import { POSTGRES_FOLDERS } from "#store/embedded/place-cluster.ts";
+import { superviseEmbeddedPostgres } from "#store/embedded/supervise-postgres.ts";
 import type { OutageReports } from "./report-outages.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 

@@ -1,13 +1,13 @@
-import { createQueueBackend } from "#adapters/queue/backend.ts";
-import type { AnyJob, QueueName } from "#adapters/queue/define-job.ts";
-import { createEnqueuer, type Enqueuer } from "#adapters/queue/enqueuer.ts";
-import { createJobQueue } from "#adapters/queue/job-queue.ts";
 import type { Config } from "#config/config.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
+import { createQueueBackend } from "#store/queue/backend.ts";
+import type { AnyJob, QueueName } from "#store/queue/define-job.ts";
+import { createEnqueuer, type Enqueuer } from "#store/queue/enqueuer.ts";
+import { createJobQueue } from "#store/queue/job-queue.ts";
 import { createQueueOutageReports } from "./report-outages.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;

@@ -1,5 +1,3 @@
-import { createSharedGate } from "#adapters/edge/budget/shared-gate.ts";
-import type { RequestGate, RequestPriority } from "#adapters/edge/transport/call.ts";
 import { createDatabase } from "#db/client.ts";
 import {
   endRefusal,
@@ -8,8 +6,10 @@ import {
   pauseZone,
   type RequestBudget,
   takeTokens,
-} from "#db/service/request-budgets.ts";
+} from "#db/ingest/request-budgets.ts";
 import type { Secret } from "#lib/secret.ts";
+import { createSharedGate } from "#platform/budget/shared-gate.ts";
+import type { RequestGate, RequestPriority } from "#platform/transport/call.ts";
 
 const STATEMENT_TIMEOUT_MS = 2_000;
 

@@ -1,13 +1,14 @@
 /** Reports outages of Postgres, the queue and the disk. */
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import { openOutageFile, type PostgresOutage } from "#adapters/embedded/supervise-postgres.ts";
-import type { AnyJob } from "#adapters/queue/define-job.ts";
+
 import type { Clock } from "#lib/clock.ts";
 import { describeDisk, formatBytes, isFullDisk, readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { explainTlsFailure } from "#lib/http.ts";
 import type { Log } from "#lib/log.ts";
 import { createRateLimitedReport } from "#lib/rate-limiter.ts";
+import { findCluster } from "#store/embedded/place-cluster.ts";
+import { openOutageFile, type PostgresOutage } from "#store/embedded/supervise-postgres.ts";
+import type { AnyJob } from "#store/queue/define-job.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 export interface OutageReports {

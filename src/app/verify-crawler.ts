@@ -1,8 +1,8 @@
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
 import { LRUCache } from "lru-cache";
+import { crawlerOfHost, type VerifyCrawler } from "#detection/rules/verdict/crawlers.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { crawlerOfHost, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 
 const LIMIT_MS = 1_000;
 const MOST_REMEMBERED = 1_000;

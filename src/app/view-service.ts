@@ -1,9 +1,10 @@
 /** What the operations see of the running service. */
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import { describeBucket } from "#adapters/storage/bucket.ts";
+
 import type { Config } from "#config/config.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import type { ServiceView } from "#operations/service-life.ts";
+import { describeBucket } from "#store/bucket/bucket.ts";
+import { findCluster } from "#store/embedded/place-cluster.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs" | "retention" | "settings">;

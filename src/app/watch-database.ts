@@ -1,9 +1,9 @@
+import { buildDatabaseMessage, type DatabaseTrouble } from "#alerts/rules/self/store-alerts.ts";
 import type { Config } from "#config/config.ts";
 import { createDirectSender } from "#jobs/delivery/send-directly.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
-import { buildDatabaseMessage, type DatabaseTrouble } from "#stages/alerting/self/store-alerts.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 
 /** A restart or a failover needs no alert; a longer outage hides attacks. */

@@ -1,10 +1,10 @@
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import { recordAnswer, recordRefusal } from "#db/coverage/platform-health.ts";
+import { recordAnswer, recordRefusal } from "#db/proof/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { EdgeError } from "#platform/edge-error.ts";
 
 /** Receives how the platform answered for a zone. */
 export interface EdgeObserver {

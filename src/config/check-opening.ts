@@ -2,9 +2,9 @@
 
 import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
+import { findUrlMistakes, type NetworkPolicy, refuseLocalName } from "#delivery/receivers/endpoint.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
-import { findUrlMistakes, type NetworkPolicy, refuseLocalName } from "#stages/delivery/endpoint.ts";
 
 /**
  * Returns every mistake in the addresses and secrets of a channel or destination that would prevent sending. Connects to

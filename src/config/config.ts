@@ -1,12 +1,12 @@
 import path from "node:path";
+import type { ChannelConfig } from "#delivery/receivers/channels/registry.ts";
 import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { LogLevel } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import type { ProcessRole } from "#model/kinds.ts";
 import { toSchedule } from "#model/schedule.ts";
-import type { ChannelConfig } from "#stages/delivery/channels/registry.ts";
-import type { Retention } from "#stages/privacy/retention.ts";
+import type { Retention } from "#people/rules/retention.ts";
 import { aboutVariable, Environment, VARIABLES } from "./environment.ts";
 import {
   allowsPrivate,

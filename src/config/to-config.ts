@@ -2,7 +2,7 @@
 import path from "node:path";
 import type { z } from "zod";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import { settleRetention } from "#stages/privacy/retention.ts";
+import { settleRetention } from "#people/rules/retention.ts";
 import type { Config, RemoteService } from "./config.ts";
 import { Environment } from "./environment.ts";
 

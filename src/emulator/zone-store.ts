@@ -1,7 +1,7 @@
 /** The events of a zone, by column. */
 
-import { DIMENSIONS, type Dimension } from "#adapters/edge/contract/event-logs.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { DIMENSIONS, type Dimension } from "#platform/contract/event-logs.ts";
 import { compareDrafts, type Draft, type EventKey } from "./traffic/draft.ts";
 import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
 

@@ -1,7 +1,8 @@
 /** Who calls, and what the caller may do. */
+
+import { maskText } from "#archive/rules/mask.ts";
 import type { Role, Scope } from "#model/kinds.ts";
 import { scopesOf } from "#model/roles.ts";
-import { maskText } from "#stages/archive/mask/mask.ts";
 
 /** The holder of a valid key with the key's rights, or a person who signed in at the issuer with their own. */
 export interface Caller {

@@ -1,16 +1,16 @@
+import { type VerifiedArchive, verifyArchive } from "#archive/operations/verify-archive.ts";
+import type { RequestedRun } from "#db/health/requested-runs.ts";
 import type { Backfill } from "#db/ingest/backfills.ts";
-import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
-import type { ExecuteRun } from "#jobs/service/run-requested.ts";
+import type { ExecuteRun } from "#jobs/health/run-requested.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { toDay } from "#model/horizon.ts";
 import type { KnownSource } from "#model/known-source.ts";
-import { type VerifiedArchive, verifyArchive } from "./archive/verify-archive.ts";
-import type { BackfillDeps } from "./backfill/backfill-deps.ts";
-import { countUpstream, planBackfill, runBackfill } from "./backfill/run-backfill.ts";
-import { type Check, widenSpan } from "./verify/check.ts";
-import { runChecks } from "./verify/run-checks.ts";
+import type { BackfillDeps } from "#proof/backfill/backfill-deps.ts";
+import { countUpstream, planBackfill, runBackfill } from "#proof/backfill/run-backfill.ts";
+import { type Check, widenSpan } from "#proof/verify/check.ts";
+import { runChecks } from "#proof/verify/run-checks.ts";
 
 /** Differences of one check, or problems of archive days, that are kept; the command line shows all of them. */
 const KEPT_DIFFERENCES = 100;

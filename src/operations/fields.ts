@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { canMatchRules } from "#stages/alerting/silence.ts";
+import { canMatchRules } from "#alerts/rules/silence.ts";
 import { type Caller, maySeeZone } from "./caller.ts";
 import { Refusal } from "./refusal.ts";
 

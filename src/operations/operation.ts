@@ -1,16 +1,16 @@
 import type { z } from "zod";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import type { Searching } from "#archive/search/searching.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import type { AuditEntry } from "#db/keys/audit-trail.ts";
+import type { AuditEntry } from "#db/people/audit-trail.ts";
+import type { Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
-import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
-import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-life.ts";
 
 /** The parts that an operation answers from. A face makes them for each call. */

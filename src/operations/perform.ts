@@ -1,10 +1,10 @@
 /** Performs an operation for a caller: rights, masking and audit. */
 import { z } from "zod";
+import { maskAddress, maskText } from "#archive/rules/mask.ts";
 import type { Queryable } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { isObject } from "#lib/json.ts";
-import { maskAddress, maskText } from "#stages/archive/mask/mask.ts";
 import { actorOf } from "./caller.ts";
 import type { Changed, Changing, Operation } from "./operation.ts";
 

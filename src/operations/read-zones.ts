@@ -1,8 +1,9 @@
 import type { Queryable } from "#db/client.ts";
-import { type KnownZone, listKnownZones, readCoverageHours } from "#db/coverage/coverage-report.ts";
-import { readHorizon } from "#db/coverage/horizons.ts";
-import { readSuspicions, type Suspicion } from "#db/coverage/platform-health.ts";
 import { countUnreadable } from "#db/ingest/quarantine.ts";
+import { type KnownZone, listKnownZones, readCoverageHours } from "#db/proof/coverage-report.ts";
+import { readHorizon } from "#db/proof/horizons.ts";
+import { readSuspicions, type Suspicion } from "#db/proof/platform-health.ts";
+import { HELD_BACK } from "#ingest/rules/read-page.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { horizonAt, KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
 import {
@@ -10,9 +11,8 @@ import {
   assessHours,
   findNextToExpire,
   type NextToExpire,
-} from "#stages/coverage/hour-status.ts";
-import { GIVE_UP_MS } from "#stages/coverage/judge-metrics.ts";
-import { HELD_BACK } from "#stages/ingest/read-page.ts";
+} from "#proof/rules/hour-status.ts";
+import { GIVE_UP_MS } from "#proof/rules/judge-metrics.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;

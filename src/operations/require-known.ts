@@ -1,5 +1,5 @@
 /** Refuses names that are unknown, and says which are known. */
-import { findKnownZones, listNamableZones, listUsedChannels } from "#db/privacy/known-subjects.ts";
+import { findKnownZones, listNamableZones, listUsedChannels } from "#db/people/known-subjects.ts";
 import { closestName } from "#lib/text.ts";
 import { maySeeZone } from "./caller.ts";
 import type { QueryContext } from "./operation.ts";

@@ -2,12 +2,12 @@
 
 import type { Config, Setting } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
-import type { SeenReplica } from "#db/service/leases.ts";
-import type { RequestBudget } from "#db/service/request-budgets.ts";
+import type { RequestBudget } from "#db/ingest/request-budgets.ts";
+import type { SeenReplica } from "#db/postgres/leases.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import type { DiskSpace } from "#lib/disk.ts";
 import { type ReplicaState, WORKER_ROLES } from "#model/kinds.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import type { Retention } from "#stages/privacy/retention.ts";
+import type { Retention } from "#people/rules/retention.ts";
 
 /** How often a process writes that it is alive. */
 export const LIFE_SIGN_EVERY_MS = 15_000;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openLifeSign } from "#app/open-life-sign.ts";
-import { readReplicas } from "#db/service/leases.ts";
+import { readReplicas } from "#db/postgres/leases.ts";
 import { createLog } from "#lib/log.ts";
 import { createStopStack } from "#lib/process.ts";
 import { assessService } from "#operations/service-life.ts";

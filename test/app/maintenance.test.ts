@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readReplicas } from "#db/service/leases.ts";
-import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
-import { createSweepJob } from "#jobs/service/sweep.ts";
+import { readReplicas } from "#db/postgres/leases.ts";
+import { createManagePartitionsJob } from "#jobs/health/manage-partitions.ts";
+import { createSweepJob } from "#jobs/health/sweep.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { insertSpike } from "../alerting/insert-spike.ts";
+import { insertSpike } from "../alerts/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { makeEvent } from "../detection/trend-support.ts";

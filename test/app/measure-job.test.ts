@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineJob } from "#adapters/queue/define-job.ts";
 import { measureJob } from "#app/measure.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { LastRun } from "#model/schedule.ts";
+import { defineJob } from "#store/queue/define-job.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
 

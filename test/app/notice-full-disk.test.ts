@@ -1,9 +1,9 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { defineJob } from "#adapters/queue/define-job.ts";
 import { createFullDiskNotice } from "#app/report-outages.ts";
 import { systemClock } from "#lib/clock.ts";
+import { defineJob } from "#store/queue/define-job.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const signal = new AbortController().signal;

@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import path from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { openArchiveFiles } from "#app/open-archive-store.ts";
 import { createStopStack } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

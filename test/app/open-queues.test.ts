@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { openQueues } from "#app/open-queues.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createSecret } from "#lib/secret.ts";
+import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 const DESTINATIONS = 7;

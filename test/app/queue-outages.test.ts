@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { openQueues } from "#app/open-queues.ts";
 import { createQueueOutageReports } from "#app/report-outages.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
-import { askRedis } from "../queue/support/store.ts";
+import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
+import { askRedis } from "../store/queue/support/store.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 
 const WAIT = { timeout: 40_000 };

@@ -5,7 +5,7 @@ import pino from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createApp, type RunningApp } from "#app/app.ts";
 import { parseServiceConfig } from "#config/config.ts";
-import { readPauses } from "#db/service/request-budgets.ts";
+import { readPauses } from "#db/ingest/request-budgets.ts";
 import { createEmulator } from "#emulator/emulator.ts";
 import { readShown } from "../faults/invariants.ts";
 import { createTestDatabase } from "../support/database.ts";

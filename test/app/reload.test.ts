@@ -4,9 +4,9 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { ask } from "../faces/http/api/api-world.ts";
+import { makeKey } from "../faces/http/start-archive.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
-import { ask } from "../http/api/api-world.ts";
-import { makeKey } from "../http/start-archive.ts";
 import { findFreePort } from "../support/free-port.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };

@@ -2,11 +2,11 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createKeyReader, rereadWhenRefused, watchEdge } from "#app/watch-edge.ts";
 import { parseConfig, requireEdge } from "#config/config.ts";
-import { startReplyQueue } from "../edge/support/reply-queue.ts";
+import { createEdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
+import { startReplyQueue } from "../platform/support/reply-queue.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const NOBODY = { answered: () => Promise.resolve(), refused: () => Promise.resolve() };

@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { type Routing, routeToAll } from "#alerts/rules/routing/routing.ts";
+import { buildDatabaseMessage } from "#alerts/rules/self/store-alerts.ts";
+import { email } from "#delivery/receivers/channels/email/email.ts";
 import { createDirectSender } from "#jobs/delivery/send-directly.ts";
 import { systemClock } from "#lib/clock.ts";
-import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
-import { buildDatabaseMessage } from "#stages/alerting/self/store-alerts.ts";
-import { email } from "#stages/delivery/channels/email/email.ts";
 import { type Receiver, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 import { startMailServer } from "../delivery/support/mail-server.ts";
 

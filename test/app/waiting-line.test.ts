@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWaitingLine } from "#adapters/edge/budget/shared-gate.ts";
+import { createWaitingLine } from "#platform/budget/shared-gate.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,12 +1,12 @@
 import { expect, it, onTestFinished } from "vitest";
-import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import type { Emulator } from "#emulator/emulator.ts";
-import { createAskAdvice } from "#jobs/alerting/fetch-advice.ts";
+import { createAskAdvice } from "#jobs/alerts/fetch-advice.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { createEdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey } from "../http/start-archive.ts";
+import { makeKey } from "../faces/http/start-archive.ts";
 import { createClient, openArchive, serve } from "./support.ts";
 
 const PATH = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";

@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
 import type { ArchiveDamagedError } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
@@ -12,6 +11,7 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 
 export interface ArchiveFolder {
   readonly folder: string;

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { createDatabase } from "#db/client.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
@@ -6,8 +7,7 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
-import { SERVICE } from "../http/default-service.ts";
+import { SERVICE } from "../faces/http/default-service.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";
 

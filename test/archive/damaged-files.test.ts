@@ -1,10 +1,10 @@
 import { readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { type ArchiveFolder, archiveDay, openTestFolder } from "./archive-folder.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import { toUrlPart } from "#model/record-parts.ts";
-import { makeKey } from "../http/start-archive.ts";
+import { makeKey } from "../faces/http/start-archive.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { NOW, openArchive, post } from "./support.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { type DaySpan, planSpans } from "#archive/rules/query/plan-search.ts";
+import { createOpenedBlocks, findRecords } from "#archive/rules/records/find-records.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey } from "#model/waf-event.ts";
-import { type DaySpan, planSpans } from "#stages/archive/query/plan-search.ts";
-import { createOpenedBlocks, findRecords } from "#stages/archive/records/find-records.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 

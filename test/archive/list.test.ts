@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
-import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/waf-event.ts";
-import { eraseAddress } from "#operations/privacy/erase-address.ts";
-import { singleAddress } from "#stages/privacy/erasure-target.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
+import { eraseAddress } from "#people/privacy/erase-address.ts";
+import { singleAddress } from "#people/rules/erasure-target.ts";
+import { createPseudonymKey } from "#people/rules/pseudonym.ts";
+import { EventLog, EventLogEntry } from "#platform/contract/event-logs.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey } from "../http/start-archive.ts";
+import { makeKey } from "../faces/http/start-archive.ts";
 import { type Ask, createClient, openArchive, post } from "./support.ts";
 
 const DAY = "/shield/event-logs/101/11-20-2026";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { toCsvLine } from "#stages/archive/csv/export-lines.ts";
-import { maskAddress, maskRecord } from "#stages/archive/mask/mask.ts";
-import { toListEntry, toSearchRow } from "#stages/archive/records/to-row.ts";
+import { toCsvLine } from "#archive/rules/export-lines.ts";
+import { maskAddress, maskRecord } from "#archive/rules/mask.ts";
+import { toListEntry, toSearchRow } from "#archive/rules/records/to-row.ts";
 
 const FIELDS = {
   feature: "waf",

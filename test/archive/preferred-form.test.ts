@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { preferredForm } from "#stages/archive/csv/export-lines.ts";
+import { preferredForm } from "#archive/rules/export-lines.ts";
 
 test.each([
   "application/x-ndjson",

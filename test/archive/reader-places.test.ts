@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { getPriority } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { createArchiveReader, createSearchDuckdb, type ReaderPlace } from "#db/archive/archive-reader.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { makePipe } from "../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

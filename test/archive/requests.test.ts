@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createEmulator } from "#emulator/emulator.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey, startArchive } from "../http/start-archive.ts";
+import { makeKey, startArchive } from "../faces/http/start-archive.ts";
 import { ZONE } from "../ingest/ingest-support.ts";
 import { createClient, NOW, openArchive, post, serve } from "./support.ts";
 

@@ -3,7 +3,7 @@ import { rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey, type SearchOptions, startArchive } from "../http/start-archive.ts";
+import { makeKey, type SearchOptions, startArchive } from "../faces/http/start-archive.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { NOW } from "./now.ts";
 

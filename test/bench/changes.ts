@@ -4,8 +4,8 @@
  * Seeds 1 to 9 are for tuning. Seeds from 400 on were kept for the end.
  */
 import { parseArgs } from "node:util";
-import { createActionWatch } from "#stages/detection/flips/action-watch.ts";
-import { createSilenceWatch } from "#stages/detection/silent-rules/silence-watch.ts";
+import { createActionWatch } from "#detection/rules/action-watch.ts";
+import { createSilenceWatch } from "#detection/rules/silence-watch.ts";
 import { type ChangedZone, drawChanges, FLIPS_FROM_DAY, SILENCES_FROM_DAY } from "./changes/draw-changes.ts";
 import { DAYS, START_MINUTE } from "./sources/zone.ts";
 

@@ -1,5 +1,5 @@
-import { AWAITED, CONTENT, openBrowser, openWatched, settle } from "../browser/open-browser.ts";
-import { signIn } from "../browser/sign-in.ts";
+import { AWAITED, CONTENT, openBrowser, openWatched, settle } from "../faces/browser/open-browser.ts";
+import { signIn } from "../faces/browser/sign-in.ts";
 import { alignColumns } from "./tables.ts";
 
 const ROWS = 10_000;

@@ -1,12 +1,12 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { migrate } from "#db/migrate.ts";
 import { createEmulator, type Emulator } from "#emulator/emulator.ts";
 import { planTicks } from "#jobs/index.ts";
 import { readPauses } from "#lib/cron.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 import { isConcerned } from "../faults/concerned-jobs.ts";
 import { createReplica, REPLICA_SETTINGS, type Replica, ZONE } from "../faults/replica.ts";
 import { ROUTES, type Route } from "../support/liar/lie.ts";

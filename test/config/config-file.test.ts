@@ -2,13 +2,13 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { PLACEHOLDERS } from "#alerts/rules/message/links.ts";
+import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { parseConfig, parseServiceConfig } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
+import { lowestFloor, sensitivityOf } from "#detection/rules/detection-settings.ts";
 import { UsageError } from "#lib/errors.ts";
 import { pollExpression, TICK_NAMES, toSchedule } from "#model/schedule.ts";
-import { PLACEHOLDERS } from "#stages/alerting/message/links.ts";
-import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { makePipe } from "../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

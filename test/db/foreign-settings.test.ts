@@ -1,17 +1,17 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
+import { readServerFacts } from "#db/health/server-facts.ts";
 import { migrate } from "#db/migrate.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
-import { readServerFacts } from "#db/service/server-facts.ts";
 import { SESSION_SETTINGS } from "#lib/sql-session.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { createAlertWorld } from "../alerting/alert-world.ts";
-import { NOW } from "../alerting/support.ts";
+import { createAlertWorld } from "../alerts/alert-world.ts";
+import { NOW } from "../alerts/support.ts";
 import { createDetectWorld, DAYS, eventsOf, START } from "../detection/detect-support.ts";
-import { createBackend } from "../queue/support/backend.ts";
-import { recorder } from "../queue/support/recorder.ts";
-import { openJobQueue } from "../queue/support/store.ts";
+import { createBackend } from "../store/queue/support/backend.ts";
+import { recorder } from "../store/queue/support/recorder.ts";
+import { openJobQueue } from "../store/queue/support/store.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 

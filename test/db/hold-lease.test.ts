@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
-import { acquireLease } from "#db/service/leases.ts";
+import { acquireLease } from "#db/postgres/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";

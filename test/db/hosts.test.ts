@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { createDatabase } from "#db/client.ts";
 import { refuseServer } from "#db/postgres/server.ts";
-import { startRelay } from "../queue/support/relay.ts";
+import { startRelay } from "../store/queue/support/relay.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

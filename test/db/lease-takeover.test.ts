@@ -3,8 +3,8 @@ import { once } from "node:events";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { hasEnded, holdLease, nameHolder } from "#db/postgres/hold-lease.ts";
+import { acquireLease, assertFence, readHolder } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { acquireLease, assertFence, readHolder } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";

@@ -1,9 +1,9 @@
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { acquireLease, assertFence, claimRuns, releaseLease, renewLease } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { ruleMetrics } from "#db/schema/rules.ts";
 import { leases } from "#db/schema/service.ts";
-import { acquireLease, assertFence, claimRuns, releaseLease, renewLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days:7";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Database } from "#db/client.ts";
 import type { StoredEvents } from "#db/ingest/store-events.ts";
 import { storePage } from "#db/ingest/store-page.ts";
-import { acquireLease } from "#db/service/leases.ts";
+import { acquireLease } from "#db/postgres/leases.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 
 /** Stores events as a page of ingest, under a lease of its own. */

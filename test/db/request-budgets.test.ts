@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { requestBudgets } from "#db/schema/service.ts";
 import {
   endRefusal,
   MAX_PAUSE_MS,
@@ -11,7 +10,8 @@ import {
   readBudget,
   readPauses,
   takeTokens,
-} from "#db/service/request-budgets.ts";
+} from "#db/ingest/request-budgets.ts";
+import { requestBudgets } from "#db/schema/service.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 /** Slow enough that a test adds nothing to it. */

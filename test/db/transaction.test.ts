@@ -3,8 +3,8 @@ import { pipeline } from "node:stream/promises";
 import { sql } from "drizzle-orm";
 import { from as copyFrom } from "pg-copy-streams";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { inSearchTransaction } from "#db/search/search-condition.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

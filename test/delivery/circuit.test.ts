@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "#delivery/rules/plan-delivery.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import {
-  afterAttempts,
-  type Circuit,
-  closeCircuit,
-  describeCircuit,
-} from "#stages/delivery/plan-delivery.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 
 const longestPauseOf = (kind: ChannelKind) => capabilitiesOf(kind).longestPauseMs;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { planDelivery } from "#delivery/rules/plan-delivery.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { planDelivery } from "#stages/delivery/plan-delivery.ts";
 
 const failed = { disposition: "retry", waitMs: undefined, attempt: 1, ageMs: 0, random: 0.999_999 } as const;
 

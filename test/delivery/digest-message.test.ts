@@ -1,25 +1,25 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
-import type { ChannelKind } from "#model/kinds.ts";
-import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
-import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
+import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord-message.ts";
+import { toEmailMessage } from "#delivery/receivers/channels/email/email-message.ts";
 import {
   SLACK_LIMITS,
   toSlackMessage,
   toWholeSlackMessage,
-} from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
-import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
-import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { MAX_BODY_BYTES, toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
+} from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
+import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
+import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import {
   buildDigest,
   countFitting,
   describeMembers,
   digestKeyOf,
   toMember,
-} from "#stages/delivery/digest-message.ts";
+} from "#delivery/rules/digest-message.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import type { ChannelKind } from "#model/kinds.ts";
 import { discordRequest } from "./channels/discord/schema.ts";
 import { emailMessage } from "./channels/email/schema.ts";
 import { slackWords } from "./channels/slack/schema.ts";

@@ -9,9 +9,14 @@ import {
 } from "node:net";
 import { Agent, buildConnector } from "undici";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import {
+  guardConnector,
+  guardLookup,
+  type NetworkPolicy,
+  openEndpoint,
+} from "#delivery/receivers/endpoint.ts";
+import { post } from "#delivery/receivers/post.ts";
 import { createSecret } from "#lib/secret.ts";
-import { guardConnector, guardLookup, type NetworkPolicy, openEndpoint } from "#stages/delivery/endpoint.ts";
-import { post } from "#stages/delivery/post.ts";
 import { CANARY, failureOf, scriptedLookup } from "./support/receiver.ts";
 import { createSelfSigned } from "./support/self-signed.ts";
 

@@ -3,9 +3,9 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { terminal } from "#delivery/receivers/channels/terminal/terminal.ts";
 import { ServiceError } from "#lib/errors.ts";
-import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
-import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { type ReplyQueue, startReplyQueue } from "../platform/support/reply-queue.ts";
 import { messageOf } from "./support/messages.ts";
 import {
   ANSWERS,

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { channelStates, notifications } from "#db/schema/notifications.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { type ReplyQueue, startReplyQueue } from "../platform/support/reply-queue.ts";
 import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
 import { incidentWith } from "./support/messages.ts";
 import { POSTING } from "./support/receiver.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ChannelRate } from "#stages/delivery/channel-definition.ts";
-import { type ChannelState, closeCircuit, planClaim, spend } from "#stages/delivery/plan-delivery.ts";
+import type { ChannelRate } from "#delivery/receivers/channel-definition.ts";
+import { type ChannelState, closeCircuit, planClaim, spend } from "#delivery/rules/plan-delivery.ts";
 
 const digesting: ChannelRate = { perMinute: 20, digest: { in: "headline", maxChars: 200, charsBeside: 2 } };
 const plain: ChannelRate = { perMinute: 20, digest: null };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refuseAddress, refuseHost } from "#stages/delivery/endpoint.ts";
+import { refuseAddress, refuseHost } from "#delivery/receivers/endpoint.ts";
 
 /** Address, class without and with private networks allowed; null where it may be connected to. */
 test.each<[string, string | null, string | null]>([

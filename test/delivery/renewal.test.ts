@@ -1,10 +1,10 @@
 import { eq, sql } from "drizzle-orm";
 import { beforeAll, beforeEach, expect, test } from "vitest";
+import { readUnfinishedWork } from "#db/health/requested-runs.ts";
 import { alerts } from "#db/schema/alerts.ts";
-import { readUnfinishedWork } from "#db/service/requested-runs.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { type ReplyQueue, startReplyQueue } from "../platform/support/reply-queue.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { NOW, POSTING } from "./support/receiver.ts";
 

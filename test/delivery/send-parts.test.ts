@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sendParts } from "#stages/delivery/post.ts";
-import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { sendParts } from "#delivery/receivers/post.ts";
+import { type ReplyQueue, startReplyQueue } from "../platform/support/reply-queue.ts";
 import { incidentWith } from "./support/messages.ts";
 import { ANSWERS, failureOf, PLAIN_ANSWER, POSTING, sendOptions } from "./support/receiver.ts";
 

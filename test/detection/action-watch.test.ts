@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { createActionWatch } from "#detection/rules/action-watch.ts";
 import type { ActionClass } from "#model/kinds.ts";
-import { createActionWatch } from "#stages/detection/flips/action-watch.ts";
 
 const START = 480_000 * 60;
 const LETTERS: Readonly<Record<string, ActionClass>> = {

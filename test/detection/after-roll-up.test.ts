@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { noteRising } from "#db/coverage/platform-health.ts";
+import { noteRising } from "#db/proof/platform-health.ts";
 import { platformHealth } from "#db/schema/coverage.ts";
 import { createAfterRollUp } from "#jobs/detection/roll-up-trends.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

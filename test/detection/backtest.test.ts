@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type BacktestOptions, createBacktest } from "#stages/detection/backtest/backtest.ts";
+import { type BacktestOptions, createBacktest } from "#detection/rules/backtest/backtest.ts";
 import { drawCounts } from "./support/histories.ts";
 import { findEpisodes } from "./support/scan-history.ts";
 

@@ -1,14 +1,14 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
+import { parseDetails, Transitions } from "#alerts/rules/alert-record.ts";
+import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
+import { createRaiseAlertsJob } from "#jobs/alerts/raise-alerts.ts";
 import { createDetectRuleChangesJob } from "#jobs/detection/detect-rule-changes.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { parseDetails, Transitions } from "#stages/alerting/alert-record.ts";
-import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { END, openDetectWorld } from "./detect-support.ts";
 import { makeEvent, runJob, ZONE } from "./trend-support.ts";

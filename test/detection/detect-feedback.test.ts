@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { replayStore } from "#detection/exclusions/replay-store.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { replayStore } from "#operations/replay-store.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
 import { ZONE } from "./trend-support.ts";
 

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
-import { readRaisableSpikes } from "#db/alerting/alerts.ts";
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
+import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
+import { readRaisableSpikes } from "#db/alerts/alerts.ts";
 import { deleteKnownSource, insertKnownSource } from "#db/detection/exclusions.ts";
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detection/source-events.ts";
+import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
 import { readTick } from "#jobs/detection/source-tick.ts";
@@ -10,11 +13,8 @@ import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
-import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
 import { WAITS_HERE } from "../db/migrated-database.ts";
+import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 

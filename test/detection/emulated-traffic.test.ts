@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { parseAttack } from "#emulator/traffic/attack.ts";
 import { createTraffic } from "#emulator/traffic/traffic.ts";
-import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
 import { type FoundEpisode, findEpisodes } from "./support/scan-history.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30, 20);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { assessSeries } from "#stages/detection/assess-series.ts";
-import { gradeSeverity } from "#stages/detection/episode.ts";
-import { createThresholds, type Thresholds } from "#stages/detection/thresholds/thresholds.ts";
+import { assessSeries } from "#detection/rules/assess-series.ts";
+import { gradeSeverity } from "#detection/rules/episode.ts";
+import { createThresholds, type Thresholds } from "#detection/rules/thresholds/thresholds.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
 import { findEpisodes } from "./support/scan-history.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { suggestZ, toAttackHours } from "#stages/detection/backtest/backtest.ts";
-import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
+import { suggestZ, toAttackHours } from "#detection/rules/backtest/backtest.ts";
+import { createSeriesWatch, passMinutes, takeMinute } from "#detection/rules/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { naiveSum } from "./support/log-peak-guard.ts";
 import { findEpisodes } from "./support/scan-history.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { findLateSpan } from "#detection/rules/find-late.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CopiedHour } from "#model/covered-hour.ts";
-import { findLateSpan } from "#stages/detection/late/find-late.ts";
 
 const JUDGED = { isCopied: true, isJudged: true, rulesFrom: "start", rulesThrough: "end" } as const;
 const MISSED = { isCopied: true, isJudged: false, rulesFrom: null, rulesThrough: null } as const;

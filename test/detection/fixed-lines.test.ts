@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { createSourceWatch } from "#detection/rules/sources/source-watch.ts";
 import { MINUTES_PER_DAY } from "#lib/units.ts";
-import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
 
 const START = 100 * MINUTES_PER_DAY;
 const IP = "198.51.100.7";

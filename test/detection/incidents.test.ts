@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { joinIntervalMinutes } from "#alerts/rules/verdict-effects.ts";
+import { countSenders } from "#detection/rules/assess-series.ts";
+import { endIncidents, followFired, groupByKey } from "#detection/rules/incidents/follow-incidents.ts";
+import { type Incident, newestNews, type PastIncident } from "#detection/rules/incidents/incident.ts";
+import { findMembership } from "#detection/rules/incidents/member-share.ts";
+import type { Fire } from "#detection/rules/sources/judge-sources.ts";
+import type { MinuteEvent } from "#detection/rules/sources/usual-rules.ts";
 import type { SourceKind } from "#model/kinds.ts";
-import { joinIntervalMinutes } from "#stages/alerting/verdict-effects.ts";
-import { countSenders } from "#stages/detection/assess-series.ts";
-import { endIncidents, followFired, groupByKey } from "#stages/detection/incidents/follow-incidents.ts";
-import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
-import { findMembership } from "#stages/detection/incidents/member-share.ts";
-import type { Fire } from "#stages/detection/sources/judge-sources.ts";
-import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
 
 const START = 29_000_000;
 

@@ -1,6 +1,10 @@
 import { afterAll, expect, test, vi } from "vitest";
+import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { readAttacks, readSearchedThrough } from "#db/detection/spikes.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
+import type { FiredMinute } from "#detection/rules/sources/judge-sources.ts";
+import { createSourceWatch } from "#detection/rules/sources/source-watch.ts";
+import { toMinute } from "#detection/rules/stored-episode.ts";
 import { loadSubject } from "#faces/cli/commands.ts";
 import { type ReplayedHours, replayRules, replaySourceHours } from "#jobs/detection/replay-late.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
@@ -8,15 +12,11 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { attackerIdOf } from "#model/fingerprint.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { createKnownSources } from "#model/known-source.ts";
-import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
-import { toMinute } from "#stages/detection/stored-episode.ts";
 import { createDraw } from "../bench/sources/draw.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { START_MINUTE } from "../bench/sources/zone.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, WAITS_HERE } from "../db/migrated-database.ts";
+import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 import { SEED } from "../support/random-tests.ts";
 import { createLateWorld, daysOf, type TimedEvent } from "./late-world.ts";
 

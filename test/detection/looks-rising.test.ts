@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { looksRising } from "#stages/detection/sources/judge-sources.ts";
+import { looksRising } from "#detection/rules/sources/judge-sources.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const NOBODY = { ip: null, ruleId: null, ja4: null, url: null, ua: null, asn: null };

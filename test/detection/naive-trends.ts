@@ -1,7 +1,7 @@
+import { bucketStart } from "#detection/rules/detection-settings.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { BUCKET_WIDTHS } from "#model/kinds.ts";
-import { bucketStart } from "#stages/detection/detection-settings.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** `zone rule width start` (start in epoch ms) -> counts. */

@@ -9,7 +9,7 @@ import { readEntries, readEvents } from "#faces/cli/backtest/read-events.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createActionStates } from "#model/action-class.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
+import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const START = Date.UTC(2026, 10, 1);

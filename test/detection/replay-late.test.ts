@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
-import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
+import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { createDraw } from "../bench/sources/draw.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { START_MINUTE } from "../bench/sources/zone.ts";

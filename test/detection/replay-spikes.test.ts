@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { gradeSpike } from "#stages/detection/assess-series.ts";
+import { gradeSpike } from "#detection/rules/assess-series.ts";
 import { sample } from "../support/sample.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START, WATCHED_MINUTES } from "./detect-support.ts";
 import { createFractions, drawCounts, shapes } from "./support/histories.ts";

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { WINDOWS } from "#model/kinds.ts";
-import { DEFAULT_Z } from "#stages/detection/detection-settings.ts";
+import { DEFAULT_Z } from "#detection/rules/detection-settings.ts";
 import {
   addMinute,
   createHourHistory,
   toDailyCounts,
   toRulePrior,
-} from "#stages/detection/thresholds/hour-history.ts";
-import { computeThresholds } from "#stages/detection/thresholds/thresholds.ts";
+} from "#detection/rules/thresholds/hour-history.ts";
+import { computeThresholds } from "#detection/rules/thresholds/thresholds.ts";
+import { WINDOWS } from "#model/kinds.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
 import { findEpisodes } from "./support/scan-history.ts";
 

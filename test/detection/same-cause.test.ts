@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isResponseRule, isSumRule } from "#model/rules.ts";
 import {
   compareLeads,
   findSameCause,
   findSummed,
   type LeadRank,
-} from "#stages/detection/incidents/member-share.ts";
-import type { MinuteEvent } from "#stages/detection/sources/usual-rules.ts";
+} from "#detection/rules/incidents/member-share.ts";
+import type { MinuteEvent } from "#detection/rules/sources/usual-rules.ts";
+import { isResponseRule, isSumRule } from "#model/rules.ts";
 
 const START = 29_000_000;
 

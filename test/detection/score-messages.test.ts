@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
 import { addKeys } from "../bench/sources/add-keys.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { readAlerts } from "../bench/sources/read-alerts.ts";

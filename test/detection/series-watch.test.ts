@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
+import { createSeriesWatch, passMinutes, takeMinute } from "#detection/rules/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { type FoundEpisode, findEpisodes } from "./support/scan-history.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createSilenceWatch, type SilenceChange } from "#stages/detection/silent-rules/silence-watch.ts";
+import { createSilenceWatch, type SilenceChange } from "#detection/rules/silence-watch.ts";
 
 const START_HOUR = 480_000;
 const DAY = 1_440;

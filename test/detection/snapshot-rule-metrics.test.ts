@@ -1,8 +1,6 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { ruleMetrics, ruleSnapshots } from "#db/schema/rules.ts";
@@ -15,6 +13,8 @@ import {
 } from "#jobs/detection/snapshot-rule-metrics.ts";
 import { createSecret } from "#lib/secret.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { createEdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { bodyOf, call, NOW, openEmulator } from "../emulator/support.ts";
 import { startLyingPlatform } from "../support/liar/lying-platform.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { computeSourceThresholds } from "#stages/detection/sources/source-thresholds.ts";
-import { createHourHistory, putHour } from "#stages/detection/thresholds/hour-history.ts";
+import { computeSourceThresholds } from "#detection/rules/sources/source-thresholds.ts";
+import { createHourHistory, putHour } from "#detection/rules/thresholds/hour-history.ts";
 
 const FIRST_DAY = 20_000;
 

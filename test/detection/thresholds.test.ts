@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { judgeMinute } from "#detection/rules/episode.ts";
 import { WINDOWS } from "#model/kinds.ts";
-import { judgeMinute } from "#stages/detection/episode.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { type NaiveThreshold, naiveSum, naiveThreshold } from "./support/log-peak-guard.ts";
 import { scanHistory } from "./support/scan-history.ts";

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { onTestFinished } from "vitest";
-import type { AnyJob } from "#adapters/queue/define-job.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import type { AnyJob } from "#store/queue/define-job.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { silent } from "../ingest/ingest-support.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { viewZone, type ZoneHour } from "#detection/rules/zone-view.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { viewZone, type ZoneHour } from "#stages/detection/zone-view.ts";
 
 const NOW_HOUR = 500_000;
 const NOW = NOW_HOUR * HOUR_MS + 30 * 60_000 + 20_000;

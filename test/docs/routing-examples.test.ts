@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { parseServiceConfig } from "#config/config.ts";
 import { configCommand } from "#faces/cli/config/config.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
+import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const page = readFileSync(path.join(import.meta.dirname, "../../docs/routing.md"), "utf8");

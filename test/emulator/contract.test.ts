@@ -5,7 +5,7 @@ import {
   EventLogListResponse,
   EventLogsSearchResponse,
   EventRow,
-} from "#adapters/edge/contract/event-logs.ts";
+} from "#platform/contract/event-logs.ts";
 import { bodyOf, call, listPath, openEmulator, search, TODAY } from "./support.ts";
 
 test("the contract reads every entry that the emulator lists and finds", async () => {

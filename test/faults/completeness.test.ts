@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { gapFingerprint, lossFingerprint } from "#alerts/rules/self/coverage-alert.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { gapFingerprint, lossFingerprint } from "#stages/alerting/self/coverage-alert.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { sample, soakTest } from "../support/sample.ts";
 import { isConcerned } from "./concerned-jobs.ts";

@@ -1,6 +1,6 @@
 import { flushCompileCache } from "node:module";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Database } from "#db/client.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
 import { createReplica } from "./replica.ts";
 
 /**

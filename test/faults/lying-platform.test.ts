@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import {
   EventGroup,
   EventLogEntry,
   EventLogListResponse,
   EventLogsSearchResponse,
   EventRow,
-} from "#adapters/edge/contract/event-logs.ts";
-import { WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+} from "#platform/contract/event-logs.ts";
+import { WafRuleMetricsResponse } from "#platform/contract/rules.ts";
 import { NOW, openEmulator, oracle, type SearchBody, TODAY } from "../emulator/support.ts";
 import { KINDS, type Lie, type LieKind, ROUTES, type Route } from "../support/liar/lie.ts";
 import { startLyingPlatform } from "../support/liar/lying-platform.ts";

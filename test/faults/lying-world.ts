@@ -1,10 +1,10 @@
 import { onTestFinished } from "vitest";
-import { DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
-import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readCoveredHours } from "#db/proof/covered-hours.ts";
 import type { EmulatorOptions } from "#emulator/emulator.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { type CoverageState, coverageState, TRANSITIONS } from "#stages/coverage/hour-status.ts";
+import { DIMENSIONS } from "#platform/contract/event-logs.ts";
+import { type CoverageState, coverageState, TRANSITIONS } from "#proof/rules/hour-status.ts";
 import { oracle } from "../emulator/support.ts";
 import type { Dimension } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";

@@ -1,18 +1,18 @@
 import pino from "pino";
-import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { toSchedule } from "#model/schedule.ts";
-import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "#stages/privacy/pseudonym.ts";
+import { createErasureGuard } from "#people/rules/erasure-guard.ts";
+import { createPseudonymKey } from "#people/rules/pseudonym.ts";
+import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 
 export const ZONE = 101;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { cutEntries, hashEntries } from "#ingest/rules/read-page.ts";
 import { sliceEntries } from "#lib/json.ts";
-import { cutEntries, hashEntries } from "#stages/ingest/read-page.ts";
 
 const texts = fc.array(
   fc.jsonValue().map((value) => JSON.stringify(value)),

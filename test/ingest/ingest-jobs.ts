@@ -1,19 +1,19 @@
 import pino from "pino";
-import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
-import type { AnyJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
-import { createReconcileCountsJob } from "#jobs/coverage/reconcile-counts.ts";
-import { createRepairWindowJob } from "#jobs/coverage/repair-window.ts";
-import { createSealWindowsJob } from "#jobs/coverage/seal-windows.ts";
+import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import { createPollEventsJob } from "#jobs/ingest/poll-events.ts";
 import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
+import { createReconcileCountsJob } from "#jobs/proof/reconcile-counts.ts";
+import { createRepairWindowJob } from "#jobs/proof/repair-window.ts";
+import { createSealWindowsJob } from "#jobs/proof/seal-windows.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { IngestObserver } from "#stages/ingest/read-page.ts";
+import { createEdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
+import type { AnyJob } from "#store/queue/define-job.ts";
 
 export const ZONE = 101;
 export const silent = pino({ level: "silent" });

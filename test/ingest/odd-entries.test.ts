@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { readSuspicions } from "#db/coverage/platform-health.ts";
+import { readSuspicions } from "#db/proof/platform-health.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { listCoverage } from "#operations/coverage/hours.ts";
+import { listCoverage } from "#proof/coverage/hours.ts";
 import { openEmulator, oracle } from "../emulator/support.ts";
 import { performOn } from "../operations/perform-on.ts";
 import { expectedRows, openIngest, storedRows, ZONE } from "./ingest-support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { watchPageOrder } from "#stages/ingest/plan-pass.ts";
+import { watchPageOrder } from "#ingest/rules/plan-pass.ts";
 
 type Pages = readonly (readonly [firstAt: number, lastAt: number] | null)[];
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { isPassedNews, type PassState, planPass } from "#ingest/rules/plan-pass.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { CoveredHour, Look } from "#model/covered-hour.ts";
-import { isPassedNews, type PassState, planPass } from "#stages/ingest/plan-pass.ts";
-import { openHour } from "../coverage/some-hours.ts";
+import { openHour } from "../proof/some-hours.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 const POLICY = {

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { isRising } from "#db/coverage/platform-health.ts";
+import { isRising } from "#db/proof/platform-health.ts";
 import { platformHealth } from "#db/schema/coverage.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { openEmulator, oracle } from "../emulator/support.ts";

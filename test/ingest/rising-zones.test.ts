@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { isRising, listRisingZones, noteRising } from "#db/coverage/platform-health.ts";
+import { isRising, listRisingZones, noteRising } from "#db/proof/platform-health.ts";
 import { platformHealth } from "#db/schema/coverage.ts";
-import { createSweepJob } from "#jobs/service/sweep.ts";
+import { pickRising } from "#ingest/rules/plan-pass.ts";
+import { createSweepJob } from "#jobs/health/sweep.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { pickRising } from "#stages/ingest/plan-pass.ts";
-import { insertSpike } from "../alerting/insert-spike.ts";
+import { insertSpike } from "../alerts/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { openIngest, ZONE } from "./ingest-support.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-logs.ts";
-import { readEventTime, Text } from "#adapters/edge/contract/values.ts";
+import { toListEvent } from "#ingest/rules/to-event.ts";
 import { parseJson } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
-import { toListEvent } from "#stages/ingest/to-event.ts";
+import { EventLog, EventLogEntry } from "#platform/contract/event-logs.ts";
+import { readEventTime, Text } from "#platform/contract/values.ts";
 
 const AT = 1_793_275_200_123;
 const RECORD = {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DIMENSIONS, EventRow } from "#adapters/edge/contract/event-logs.ts";
-import { toSearchEvent } from "#stages/ingest/to-event.ts";
+import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { DIMENSIONS, EventRow } from "#platform/contract/event-logs.ts";
 
 const AT = 1_793_275_200_123;
 const FIELDS = {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { readSearch } from "#archive/rules/query/read-search.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "#model/fields.ts";
-import { readSearch } from "#stages/archive/query/read-search.ts";
 
 function read(field: string, op: string, value: string) {
   const given = readSearch({ from: 1, to: 2, filters: [{ field, op, value: [value] }] }, "search", "native");

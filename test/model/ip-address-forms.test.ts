@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
+import { maskAddress } from "#archive/rules/mask.ts";
+import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
+import { toListEvent, toSearchEvent } from "#ingest/rules/to-event.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
 import { matchesSources } from "#model/subject.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
-import { toListEvent, toSearchEvent } from "#stages/ingest/to-event.ts";
-import { matchTombstones } from "#stages/privacy/erasure-guard.ts";
-import { createErasureTarget, singleAddress } from "#stages/privacy/erasure-target.ts";
-import { toPseudonym } from "#stages/privacy/pseudonym.ts";
-import { KEY } from "../privacy/erasure-world.ts";
+import { matchTombstones } from "#people/rules/erasure-guard.ts";
+import { createErasureTarget, singleAddress } from "#people/rules/erasure-target.ts";
+import { toPseudonym } from "#people/rules/pseudonym.ts";
+import { KEY } from "../people/erasure-world.ts";
 
 /** The forms in which the platform or a proxy may write the address of one person. */
 const FORMS = {

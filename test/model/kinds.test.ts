@@ -3,22 +3,22 @@ import path from "node:path";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { DIMENSIONS as PLATFORM_DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
-import { QUEUES } from "#adapters/queue/define-job.ts";
 import { LOG_LEVELS } from "#lib/log.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { WIDTH_SECONDS } from "#model/horizon.ts";
 import * as kinds from "#model/kinds.ts";
 import { URL_PARTS } from "#model/record-parts.ts";
 import { ROLE_SCOPES } from "#model/roles.ts";
+import { DIMENSIONS as PLATFORM_DIMENSIONS } from "#platform/contract/event-logs.ts";
+import { QUEUES } from "#store/queue/define-job.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
-import { startArchive } from "../http/start-archive.ts";
+import { startArchive } from "../faces/http/start-archive.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..");
 const read = (file: string) => readFileSync(path.join(ROOT, file), "utf8");
 
 /** The platform's contract and its emulator know nothing of Longwatch. */
-const NOT_OURS = /^src\/(?:adapters\/)?(?:edge|emulator)\//;
+const NOT_OURS = /^src\/(?:platform|emulator)\//;
 
 type List = readonly (string | number)[];
 

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { bound, duck, join, raw } from "#archive/rules/sql/to-condition.ts";
 import { cleanText } from "#lib/text.ts";
 import { toUrlPart, toUrlPartSql, URL_PARTS } from "#model/record-parts.ts";
-import { bound, duck, join, raw } from "#stages/archive/sql/to-condition.ts";
 import { type ArchiveFolder, openFolder } from "../archive/archive-folder.ts";
 import { HOSTILE } from "../archive/query/draw.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -1,5 +1,5 @@
+import { ackAlert, resolveAlert as resolveOperation } from "#alerts/operations/act-on-alerts.ts";
 import type { Database } from "#db/client.ts";
-import { ackAlert, resolveAlert as resolveOperation } from "#operations/alerts/act-on-alerts.ts";
 import { performOn } from "./perform-on.ts";
 
 interface Act {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { copyProgress } from "#health/service/zones.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { copyProgress } from "#operations/service/zones.ts";
 
 const NOW = Date.UTC(2026, 10, 24, 12, 30);
 const FIRST = startOfHour(horizonAt(NOW));

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { maskVerdict } from "#alerts/operations/mask-message.ts";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { storeProposal } from "#db/detection/exclusions.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { replayClause } from "#detection/exclusions/replay.ts";
 import { createRandom } from "#emulator/traffic/random.ts";
 import { loadSubject } from "#faces/cli/commands.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
-import { maskVerdict } from "#operations/alerts/mask-message.ts";
-import { replayClause } from "#operations/exclusions/replay.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { openArchiveWorld } from "../archive/files/archive-world.ts";
-import { testBothWays } from "../cli/both-ways.ts";
 import { makeEvent } from "../detection/trend-support.ts";
-import { makeKey, startArchive } from "../http/start-archive.ts";
+import { testBothWays } from "../faces/cli/both-ways.ts";
+import { makeKey, startArchive } from "../faces/http/start-archive.ts";
 
 const RULE = "942440";
 /** The first day is in the archive, the second in Postgres. */

@@ -4,7 +4,7 @@ import type { SignInGrant } from "#config/file/sign-in-entry.ts";
 import { ROLES } from "#model/kinds.ts";
 import { ROLE_SCOPES } from "#model/roles.ts";
 import type { Caller } from "#operations/caller.ts";
-import { grantPerson } from "#operations/keys/grant-person.ts";
+import { grantPerson } from "#people/keys/grant-person.ts";
 
 const reader = (zoneIds: number[] | null, isMasked = false): SignInGrant => ({
   role: "reader",

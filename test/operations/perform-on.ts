@@ -1,12 +1,12 @@
 import type { z } from "zod";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { Database } from "#db/client.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { localCaller } from "#operations/caller.ts";
 import type { Change, Query } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
-import { SERVICE } from "../http/default-service.ts";
+import { SERVICE } from "../faces/http/default-service.ts";
 
 /** Runs an operation on this database at this time, in the name of a person. The input is as its schema returns it. */
 export async function performOn<Input extends z.ZodObject, Output extends z.ZodType>(

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey, startArchive } from "../http/start-archive.ts";
+import { makeKey, startArchive } from "../faces/http/start-archive.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const read = (file: string) => readFileSync(path.join(ROOT, file), "utf8");
@@ -107,13 +107,13 @@ test("S24: nothing else in the program opens connections than what is known to",
     // To the service that a person names, with a key.
     "src/faces/cli/operations/ask-remotely.ts",
     // To the channels, to destinations of events and to the issuer, guarded.
-    "src/stages/delivery/channels/email/email.ts",
-    "src/stages/delivery/endpoint.ts",
+    "src/delivery/receivers/channels/email/email.ts",
+    "src/delivery/receivers/endpoint.ts",
     // To the platform.
     "src/faces/cli/doctor/gather-platform.ts",
-    "src/adapters/edge/transport/transport.ts",
+    "src/platform/transport/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.
-    "src/adapters/embedded/postgres.ts",
+    "src/store/embedded/postgres.ts",
     // What kind of address a network is.
     "src/emulator/query/request.ts",
     "src/emulator/server.ts",
@@ -125,16 +125,16 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/faces/http/errors/problem.ts",
     "src/faces/http/routes/edge/platform.ts",
     // The queues, in Redis or Postgres.
-    "src/adapters/queue/backend.ts",
-    "src/adapters/queue/redis.ts",
-    "src/adapters/queue/backend.ts",
+    "src/store/queue/backend.ts",
+    "src/store/queue/redis.ts",
+    "src/store/queue/backend.ts",
     // What kind of address a host is.
-    "src/adapters/queue/redis.ts",
-    "src/adapters/queue/job-queue.ts",
+    "src/store/queue/redis.ts",
+    "src/store/queue/job-queue.ts",
     // To the archive's bucket.
-    "src/adapters/storage/bucket.ts",
+    "src/store/bucket/bucket.ts",
     // What kind of address a network is.
-    "src/stages/archive/query/plan-search.ts",
+    "src/archive/rules/query/plan-search.ts",
   ];
   expect(new Set(SOURCES.filter((file) => connects.test(read(file))))).toEqual(new Set(known));
 });

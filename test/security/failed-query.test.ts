@@ -5,11 +5,11 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createLog } from "#lib/log.ts";
 import { post } from "../archive/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { call, makeKey, startArchive } from "../faces/http/start-archive.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
-import { call, makeKey, startArchive } from "../http/start-archive.ts";
-import { createBackend } from "../queue/support/backend.ts";
-import { recorder } from "../queue/support/recorder.ts";
-import { openJobQueue } from "../queue/support/store.ts";
+import { createBackend } from "../store/queue/support/backend.ts";
+import { recorder } from "../store/queue/support/recorder.ts";
+import { openJobQueue } from "../store/queue/support/store.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const PERSON = "203.0.113.7";

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { pickPostgresUser } from "#adapters/embedded/place-cluster.ts";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { parseConfig } from "#config/config.ts";
 import { createDatabase } from "#db/client.ts";
+import { pickPostgresUser } from "#store/embedded/place-cluster.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 

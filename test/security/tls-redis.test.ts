@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createServer, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createQueueBackend } from "#adapters/queue/backend.ts";
 import { parseConfig } from "#config/config.ts";
 import { explainTlsFailure } from "#lib/http.ts";
 import { createSecret } from "#lib/secret.ts";
+import { createQueueBackend } from "#store/queue/backend.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
-import { recorder } from "../queue/support/recorder.ts";
-import { openJobQueue } from "../queue/support/store.ts";
+import { recorder } from "../store/queue/support/recorder.ts";
+import { openJobQueue } from "../store/queue/support/store.ts";
 import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
 
 const WAIT = { timeout: 20_000 };

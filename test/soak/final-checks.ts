@@ -1,5 +1,5 @@
 import { createDatabase, type Database } from "#db/client.ts";
-import { readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { readCoverageHours } from "#db/proof/coverage-report.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { startOfHour } from "#model/horizon.ts";
 import { findBreaches, findMissing, readShown, readStored, type ShownEvent } from "../faults/invariants.ts";

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { HourLooks, Look } from "#model/covered-hour.ts";
 import { KEPT_MS } from "#model/horizon.ts";
-import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
-import { openHour } from "../coverage/some-hours.ts";
+import { FIRST_WATCHED } from "#proof/rules/judge-hour.ts";
+import { openHour } from "../proof/some-hours.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 40);

@@ -1,8 +1,8 @@
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour, Look } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS } from "#model/horizon.ts";
-import { AGREE_LONG_MS, LACKING, SETTLE_MS, settledAt } from "#stages/coverage/hour-proof.ts";
-import { explainOpen, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
+import { AGREE_LONG_MS, LACKING, SETTLE_MS, settledAt } from "#proof/rules/hour-proof.ts";
+import { explainOpen, UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 
 /** The proof of an hour is due this long after the last moment that it has to wait for. */
 const PROOF_MS = 10 * 60_000;

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
 
 /** Durable settings as in production, because the server is going to crash. */

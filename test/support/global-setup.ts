@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
-import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { migrate } from "#db/migrate.ts";
+import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 import { createRunFolder } from "./run-folder.ts";
 
 declare module "vitest" {

@@ -1,8 +1,8 @@
 import type { Database } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { WantedKey } from "#operations/keys/issue-key.ts";
-import * as keys from "#operations/keys/issue-key.ts";
+import type { WantedKey } from "#people/keys/issue-key.ts";
+import * as keys from "#people/keys/issue-key.ts";
 
 /** Creates a key as the operation does, with its audit entry. */
 export function issueKey(database: Database, wanted: WantedKey, actor: string) {

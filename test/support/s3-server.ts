@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import S3rver from "@20minutes/s3rver";
 import { afterAll, beforeEach } from "vitest";
-import { type Bucket, openBucket } from "#adapters/storage/bucket.ts";
 import { createSecret } from "#lib/secret.ts";
+import { type Bucket, openBucket } from "#store/bucket/bucket.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";
 
 const NAME = "waf-archive";

@@ -1,4 +1,7 @@
 import { setTimeout } from "node:timers/promises";
+import { maskText } from "#archive/rules/mask.ts";
+import { planFilters } from "#archive/rules/query/plan-search.ts";
+import { formatEvent } from "#archive/rules/records/format-event.ts";
 import type { Queryable } from "#db/client.ts";
 import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
 import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
@@ -9,21 +12,18 @@ import {
   storeAnswer,
 } from "#db/delivery/forwarding/forward-receipts.ts";
 import type { OwnedLease } from "#db/postgres/hold-lease.ts";
+import { assertFence } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { assertFence } from "#db/service/leases.ts";
+import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
+import type { Destination } from "#delivery/receivers/sinks/destination.ts";
+import type { BatchAnswer } from "#delivery/receivers/sinks/sink.ts";
+import { type Sifted, siftEvents } from "#delivery/rules/plan-spans.ts";
 import type { Clock } from "#lib/clock.ts";
 import { digest } from "#model/fingerprint.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
 import { spanOf, toReceipt } from "#model/waf-event.ts";
-import { maskText } from "#stages/archive/mask/mask.ts";
-import { planFilters } from "#stages/archive/query/plan-search.ts";
-import { formatEvent } from "#stages/archive/records/format-event.ts";
-import { DeliveryError } from "#stages/delivery/delivery-error.ts";
-import { type Sifted, siftEvents } from "#stages/delivery/forwarding/plan-spans.ts";
-import type { Destination } from "#stages/delivery/sinks/destination.ts";
-import type { BatchAnswer } from "#stages/delivery/sinks/sink.ts";
 import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
 
 const REASON_CHARS = 300;

@@ -1,6 +1,9 @@
 /** Forwards the spans of a zone, and proves that they arrived. */
 
+import { planFilters } from "#archive/rules/query/plan-search.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
+import { countMatches } from "#db/archive/open-rows.ts";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   createCursor,
@@ -21,16 +24,13 @@ import {
   type UnprovenHour,
 } from "#db/delivery/forwarding/forward-hours.ts";
 import type { OwnedLease } from "#db/postgres/hold-lease.ts";
+import { assertFence } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { countMatches } from "#db/search/open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-condition.ts";
-import { assertFence } from "#db/service/leases.ts";
+import type { Destination } from "#delivery/receivers/sinks/destination.ts";
+import { hourSpan, judgeArrival, planSpans } from "#delivery/rules/plan-spans.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
-import { planFilters } from "#stages/archive/query/plan-search.ts";
-import { hourSpan, judgeArrival, planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
-import type { Destination } from "#stages/delivery/sinks/destination.ts";
-import { keptFrom } from "#stages/privacy/retention.ts";
+import { keptFrom } from "#people/rules/retention.ts";
 import { forwardSpan, type RunTally, type SpanDeps } from "./forward-span.ts";
 
 /** A minute is over for the polls this long after its end. Records come with the list, some minutes later. */

@@ -1,14 +1,14 @@
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { fetchOnward, fetchRecords, readRecords, readRows } from "#archive/rules/sql/find-rows.ts";
+import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringCurrent } from "#db/archive/bring-file.ts";
+import { searchOnward } from "#db/archive/open-rows.ts";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
 import type { Database } from "#db/client.ts";
-import { searchOnward } from "#db/search/open-rows.ts";
-import { inSearchTransaction } from "#db/search/search-condition.ts";
 import type { Span } from "#model/horizon.ts";
 import { type ArchivedEvent, type EventKey, hashEventKey } from "#model/waf-event.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import type { OpenedBlocks } from "#stages/archive/records/find-records.ts";
-import { fetchOnward, fetchRecords, readRecords, readRows } from "#stages/archive/sql/find-rows.ts";
-import type { Piece } from "#stages/archive/sql/to-condition.ts";
 import type { ArchiveStore } from "../../archive/archive-store.ts";
 import { readBlockRecords } from "../../archive/copy-records.ts";
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { findTemplateMistake, PLACEHOLDERS } from "#alerts/rules/message/links.ts";
 import { findCronMistakes, readPauses } from "#lib/cron.ts";
 import { formatDuration } from "#lib/format.ts";
 import { classifyAction, foldAction } from "#model/action-class.ts";
@@ -13,7 +14,6 @@ import {
 } from "#model/kinds.ts";
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/links.ts";
 import { channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
 import { signInEntry } from "./sign-in-entry.ts";
 

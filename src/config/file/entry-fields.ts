@@ -1,8 +1,8 @@
 /** The fields of an entry: of a channel, of a destination, of zones and durations. */
 import { z } from "zod";
+import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
+import { SINKS } from "#delivery/receivers/sinks/destination.ts";
 import { EVENT_FORMATS } from "#model/kinds.ts";
-import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import { SINKS } from "#stages/delivery/sinks/destination.ts";
 
 /** A field of an entry with a kind, such as a channel: its name in code and its key in the file. */
 export interface EntryField {

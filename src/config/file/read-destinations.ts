@@ -1,23 +1,23 @@
 /** Reads the channels and destinations of the file. */
 import { z } from "zod";
-import { isObject } from "#lib/json.ts";
-import type { Filter } from "#model/fields.ts";
-import type { Zones } from "#model/zones.ts";
-import { refuseManyTests } from "#stages/archive/query/plan-search.ts";
+import { refuseManyTests } from "#archive/rules/query/plan-search.ts";
 import {
   FILTER_RULE,
   parseFilter,
   readSearch,
   splitMistake,
   toNativeFilter,
-} from "#stages/archive/query/read-search.ts";
+} from "#archive/rules/query/read-search.ts";
 import {
   type ChannelConfig,
   channelConfig,
   findChannel,
   openNotifier,
-} from "#stages/delivery/channels/registry.ts";
-import { type DestinationConfig, findSink, openSink } from "#stages/delivery/sinks/destination.ts";
+} from "#delivery/receivers/channels/registry.ts";
+import { type DestinationConfig, findSink, openSink } from "#delivery/receivers/sinks/destination.ts";
+import { isObject } from "#lib/json.ts";
+import type { Filter } from "#model/fields.ts";
+import type { Zones } from "#model/zones.ts";
 import { checkOpening } from "../check-opening.ts";
 import {
   channelEntry,

@@ -1,9 +1,9 @@
 import { z } from "zod";
+import { addressSettings, secretText } from "#delivery/receivers/channel-definition.ts";
 import { isObject } from "#lib/json.ts";
 import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
-import { addressSettings, secretText } from "#stages/delivery/channel-definition.ts";
 import { checkAddress } from "../check-opening.ts";
 import { toField, toShape } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";

@@ -1,16 +1,16 @@
 /** Reads the routing tree of the file. */
 import { z } from "zod";
-import { closestName } from "#lib/text.ts";
-import { FEW_ADDRESSES } from "#model/ip-address.ts";
-import { WEEKDAYS } from "#model/kinds.ts";
-import type { SubjectMatchers } from "#model/subject.ts";
 import {
   DEFAULT_TIMING,
   type Route,
   type Routing,
   routeToAll,
   type Timing,
-} from "#stages/alerting/routing/routing.ts";
+} from "#alerts/rules/routing/routing.ts";
+import { closestName } from "#lib/text.ts";
+import { FEW_ADDRESSES } from "#model/ip-address.ts";
+import { WEEKDAYS } from "#model/kinds.ts";
+import type { SubjectMatchers } from "#model/subject.ts";
 import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
 

@@ -1,4 +1,4 @@
-import type { Dimension } from "#adapters/edge/contract/event-logs.ts";
+import type { Dimension } from "#platform/contract/event-logs.ts";
 import type { Columns } from "../zone-store.ts";
 import type { Search } from "./request.ts";
 

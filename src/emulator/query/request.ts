@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { DIMENSIONS, type Dimension, OPERATORS } from "#adapters/edge/contract/event-logs.ts";
+import { DIMENSIONS, type Dimension, OPERATORS } from "#platform/contract/event-logs.ts";
 
 type Operator = (typeof OPERATORS)[number];
 

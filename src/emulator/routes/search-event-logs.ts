@@ -1,7 +1,7 @@
 /** The routes of the search and of the export. */
 
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
+import { DIMENSIONS } from "#platform/contract/event-logs.ts";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { groupRows } from "../query/groups.ts";
 import { readSearch } from "../query/request.ts";

@@ -1,5 +1,5 @@
 /** Writes an event as each route of the platform shows it. */
-import type { Dimension } from "#adapters/edge/contract/event-logs.ts";
+import type { Dimension } from "#platform/contract/event-logs.ts";
 import type { Fault } from "../faults.ts";
 import { type Draft, hexWord, logIdOf } from "./draft.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";

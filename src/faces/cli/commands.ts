@@ -42,78 +42,78 @@ interface Subject {
 const SUBJECTS = {
   alerts: {
     description: "List, show, acknowledge, resolve and mark alerts.",
-    load: async () => (await import("#operations/alerts/alerts.ts")).alertOperations,
+    load: async () => (await import("#alerts/operations/alerts.ts")).alertOperations,
   },
   audit: {
     description: "Show the audit trail.",
-    load: async () => (await import("#operations/audit/audit-trail.ts")).auditOperations,
+    load: async () => (await import("#people/audit-trail.ts")).auditOperations,
   },
   coverage: {
     description: "Show whether every hour is complete.",
-    load: async () => (await import("#operations/coverage/coverage.ts")).coverageOperations,
+    load: async () => (await import("#proof/coverage/coverage.ts")).coverageOperations,
   },
   deliveries: {
     description: "List deliveries to the channels, and replay dead deliveries.",
-    load: async () => (await import("#operations/deliveries/deliveries.ts")).deliveryOperations,
+    load: async () => (await import("#delivery/operations/deliveries.ts")).deliveryOperations,
   },
   digest: {
     description: "Show the digest of a week.",
-    load: async () => [(await import("#operations/digest/digest.ts")).showDigest],
+    load: async () => [(await import("#health/digest.ts")).showDigest],
   },
   exclusion: {
     description: "Show what an exclusion of a rule would have silenced, and list proposed ones.",
     load: async () => [
-      (await import("#operations/exclusions/try-exclusion.ts")).tryExclusion,
-      (await import("#operations/exclusions/try-exclusion.ts")).listProposed,
+      (await import("#detection/exclusions/try-exclusion.ts")).tryExclusion,
+      (await import("#detection/exclusions/try-exclusion.ts")).listProposed,
     ],
   },
   explain: {
     description: "Say what an alert is, why, and what to do.",
-    load: async () => [(await import("#operations/verdicts/verdict.ts")).explainAlert],
+    load: async () => [(await import("#alerts/operations/verdict.ts")).explainAlert],
   },
   forward: {
     description: "Show what has arrived at the destinations of forwarded events, and send or prove it again.",
-    load: async () => (await import("#operations/forwarding/forwarding.ts")).forwardOperations,
+    load: async () => (await import("#delivery/forwarding/forwarding.ts")).forwardOperations,
   },
   gaps: {
     description: "List the hours that are lost, and why.",
-    load: async () => [(await import("#operations/coverage/gaps.ts")).listGaps],
+    load: async () => [(await import("#proof/coverage/gaps.ts")).listGaps],
   },
   jobs: {
     description: "Show when the background jobs run.",
-    load: async () => [(await import("#operations/service/jobs.ts")).listJobs],
+    load: async () => [(await import("#health/service/jobs.ts")).listJobs],
   },
   keys: {
     description: "Create, list and revoke the keys of this service's own API.",
-    load: async () => (await import("#operations/keys/keys.ts")).keyOperations,
+    load: async () => (await import("#people/keys/keys.ts")).keyOperations,
   },
   known: {
     description: "List, add and remove known sources, which raise no source alert.",
-    load: async () => (await import("#operations/sources/known-sources.ts")).knownOperations,
+    load: async () => (await import("#detection/known-sources.ts")).knownOperations,
   },
   quarantine: {
     description: "List, show and try again entries of the platform that could not be stored.",
-    load: async () => (await import("#operations/quarantine/quarantine.ts")).quarantineOperations,
+    load: async () => (await import("#ingest/quarantine.ts")).quarantineOperations,
   },
   rules: {
     description: "Rank rules, show a rule's counts and thresholds, and replay other settings.",
-    load: async () => (await import("#operations/rules/rules.ts")).ruleOperations,
+    load: async () => (await import("#detection/waf-rules/rules.ts")).ruleOperations,
   },
   silences: {
     description: "Add, list, extend and end silences.",
-    load: async () => (await import("#operations/silences/silences.ts")).silenceOperations,
+    load: async () => (await import("#alerts/silences/silences.ts")).silenceOperations,
   },
   spikes: {
     description: "List spikes and show one.",
-    load: async () => (await import("#operations/rules/spikes.ts")).spikeOperations,
+    load: async () => (await import("#detection/waf-rules/spikes.ts")).spikeOperations,
   },
   trends: {
     description: "Count events over time.",
-    load: async () => [(await import("#operations/rules/rule-replay.ts")).showTrend],
+    load: async () => [(await import("#detection/waf-rules/rule-replay.ts")).showTrend],
   },
   zones: {
     description: "List zones and their state.",
-    load: async () => [(await import("#operations/service/zones.ts")).listZones],
+    load: async () => [(await import("#health/service/zones.ts")).listZones],
   },
 } satisfies Readonly<Record<string, Subject>>;
 

@@ -1,5 +1,4 @@
 import { Command } from "commander";
-import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import {
   listSettings,
@@ -12,6 +11,7 @@ import { readVersion } from "#config/read-version.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
+import { describePostgresFailure } from "#store/embedded/postgres-error.ts";
 import { loadSubject, SUBJECT_SUMMARIES, SUMMARIES } from "./commands.ts";
 import { adoptServiceFile, parseConfigOfService, useRunningEmulator } from "./config/config-of-service.ts";
 import { adoptRemote, listWords, putRemoteFirst } from "./operations/remote-commands.ts";

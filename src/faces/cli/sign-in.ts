@@ -4,7 +4,7 @@ import { type Config, toOwnUrl } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
-import { createSignInLink } from "#operations/keys/issue-key.ts";
+import { createSignInLink } from "#people/keys/issue-key.ts";
 import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import { readActor } from "./options/read-options.ts";

@@ -14,10 +14,10 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { listRetired, listValidFiles } from "#db/archive/archive-files.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import { runStoreCommand, type Terminal } from "../../cli/run-store-command.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
-import { environment } from "../../privacy/erasure-world.ts";
-import { personalEvent } from "../../privacy/some-events.ts";
+import { runStoreCommand, type Terminal } from "../../faces/cli/run-store-command.ts";
+import { environment } from "../../people/erasure-world.ts";
+import { personalEvent } from "../../people/some-events.ts";
 import { makePipe } from "../../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {

@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { holdDays } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";

@@ -1,6 +1,5 @@
 import path from "node:path";
 import { expect, test } from "vitest";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { createStorage } from "#app/open-archive-store.ts";
 import { parseConfig } from "#config/config.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
@@ -9,11 +8,12 @@ import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
 import { claimStorage } from "#jobs/archive/archive-store.ts";
-import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
-import { runStoreCommand } from "../../cli/run-store-command.ts";
+import { createManagePartitionsJob } from "#jobs/health/manage-partitions.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
+import { runStoreCommand } from "../../faces/cli/run-store-command.ts";
 import { silent } from "../../ingest/ingest-support.ts";
-import { environment } from "../../privacy/erasure-world.ts";
-import { personalEvent } from "../../privacy/some-events.ts";
+import { environment } from "../../people/erasure-world.ts";
+import { personalEvent } from "../../people/some-events.ts";
 import { shareS3Server } from "../../support/s3-server.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {

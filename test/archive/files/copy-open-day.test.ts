@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { readStatement, statementPath } from "#archive/rules/files/day-statement.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
-import { readStatement, statementPath } from "#stages/archive/files/day-statement.ts";
-import { runStoreCommand } from "../../cli/run-store-command.ts";
-import { environment } from "../../privacy/erasure-world.ts";
+import { runStoreCommand } from "../../faces/cli/run-store-command.ts";
+import { environment } from "../../people/erasure-world.ts";
 import {
   type ArchiveWorld,
   DAY,

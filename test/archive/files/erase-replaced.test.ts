@@ -5,18 +5,18 @@ import { findReplacement, listRetired, listValidFiles } from "#db/archive/archiv
 import { createArchiveReader } from "#db/archive/archive-reader.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringCurrent } from "#db/archive/bring-file.ts";
+import { listRemaining } from "#db/people/erasures.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
-import { listRemaining } from "#db/privacy/erasures.ts";
+import { describeErasedFile } from "#health/service/settings.ts";
 import { ARCHIVE_LEASE, claimStorage } from "#jobs/archive/archive-store.ts";
 import { cleanArchive } from "#jobs/archive/clean-archive.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { eraseAddress } from "#operations/privacy/erase-address.ts";
-import { describeErasedFile } from "#operations/service/settings.ts";
-import { singleAddress } from "#stages/privacy/erasure-target.ts";
+import { eraseAddress } from "#people/privacy/erase-address.ts";
+import { singleAddress } from "#people/rules/erasure-target.ts";
 import { silent } from "../../ingest/ingest-support.ts";
-import { KEY } from "../../privacy/erasure-world.ts";
-import { personalEvent } from "../../privacy/some-events.ts";
+import { KEY } from "../../people/erasure-world.ts";
+import { personalEvent } from "../../people/some-events.ts";
 import { type ArchiveWorld, DAY, DAY_START, NOW, openArchiveWorld } from "./archive-world.ts";
 
 /** What becomes of the files that an erasure has replaced. */

@@ -1,5 +1,8 @@
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import type { FoundEvent } from "#archive/search/find-rows.ts";
+import { readRecords } from "#archive/search/read-records.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { createArchiveReader } from "#db/archive/archive-reader.ts";
 import { dropArchivedDay } from "#db/archive/hot-days.ts";
@@ -7,9 +10,6 @@ import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
-import type { FoundEvent } from "#operations/search/find-rows.ts";
-import { readRecords } from "#operations/search/read-records.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import {
   type ArchiveWorld,

@@ -4,9 +4,9 @@ import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { readDamagedFiles } from "#db/archive/bring-file.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
-import { openRuns } from "../../coverage/run-support.ts";
-import { ask } from "../../http/api/api-world.ts";
-import { makeKey, startArchive } from "../../http/start-archive.ts";
+import { ask } from "../../faces/http/api/api-world.ts";
+import { makeKey, startArchive } from "../../faces/http/start-archive.ts";
+import { openRuns } from "../../proof/run-support.ts";
 import { type ArchiveWorld, DAY, hostileEvents, NOW, openArchiveWorld, ZONE } from "./archive-world.ts";
 
 const RUNS = "/api/v1/coverage/runs";

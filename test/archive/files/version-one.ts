@@ -1,9 +1,4 @@
 import path from "node:path";
-import { enterFiles, listValidFiles } from "#db/archive/archive-files.ts";
-import { readFile, sumEventsFile } from "#db/archive/day-files.ts";
-import type { ZoneDay } from "#db/archive/day-source.ts";
-import { hashFile } from "#lib/files.ts";
-import { archivePath, storedColumns } from "#model/archive-layout.ts";
 import {
   addSums,
   countRules,
@@ -11,7 +6,12 @@ import {
   statementPath,
   toStatedFile,
   writeStatement,
-} from "#stages/archive/files/day-statement.ts";
+} from "#archive/rules/files/day-statement.ts";
+import { enterFiles, listValidFiles } from "#db/archive/archive-files.ts";
+import { readFile, sumEventsFile } from "#db/archive/day-files.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
+import { hashFile } from "#lib/files.ts";
+import { archivePath, storedColumns } from "#model/archive-layout.ts";
 import type { ArchiveWorld } from "./archive-world.ts";
 
 /** Puts a day into the archive as the first version of its files had it: without facts, host and path. */

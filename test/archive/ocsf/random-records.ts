@@ -1,6 +1,6 @@
 import fc from "fast-check";
+import type { ZonedEvent } from "#archive/rules/records/format-event.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
-import type { ZonedEvent } from "#stages/archive/records/format-event.ts";
 import { HOSTILE } from "../query/draw.ts";
 
 const piece = fc.oneof(

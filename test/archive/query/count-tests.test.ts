@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { countTests, planSearch, refuseManyTests } from "#archive/rules/query/plan-search.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { countTests, planSearch, refuseManyTests } from "#stages/archive/query/plan-search.ts";
 import { mustRead } from "./world.ts";
 
 const texts = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `v${from + index}`);

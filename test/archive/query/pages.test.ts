@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
+import { planSearch } from "#archive/rules/query/plan-search.ts";
+import { searchRows } from "#archive/search/find-by-method.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { searchRows } from "#operations/search/find-by-method.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";

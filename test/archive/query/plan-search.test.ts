@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { estimateCost } from "#stages/archive/query/estimate-cost.ts";
-import { planSearch, toNetwork } from "#stages/archive/query/plan-search.ts";
-import { readSearch } from "#stages/archive/query/read-search.ts";
-import { containsTest, foldCase, wildcardTest } from "#stages/archive/query/text-test.ts";
+import { estimateCost } from "#archive/rules/query/estimate-cost.ts";
+import { planSearch, toNetwork } from "#archive/rules/query/plan-search.ts";
+import { readSearch } from "#archive/rules/query/read-search.ts";
+import { containsTest, foldCase, wildcardTest } from "#archive/rules/query/text-test.ts";
 
 function plan(body: object) {
   const read = readSearch({ from: 0, to: 1_000, ...body }, "search", "native");

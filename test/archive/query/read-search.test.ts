@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { readSearch } from "#archive/rules/query/read-search.ts";
 import { readSearch as readNaively } from "#emulator/query/request.ts";
-import { readSearch } from "#stages/archive/query/read-search.ts";
 
 const WINDOW = { from: 1, to: 2 };
 

@@ -1,12 +1,12 @@
 import { expect } from "vitest";
+import { toCsvLine } from "#archive/rules/export-lines.ts";
+import { planSearch } from "#archive/rules/query/plan-search.ts";
+import { readSearch } from "#archive/rules/query/read-search.ts";
+import { exportEvents } from "#archive/search/export-events.ts";
+import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import type { SearchDeps } from "#archive/search/searching.ts";
 import { readSearch as readNaively } from "#emulator/query/request.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
-import { exportEvents } from "#operations/search/export-events.ts";
-import { searchGroups, searchRows } from "#operations/search/find-by-method.ts";
-import type { SearchDeps } from "#operations/search/searching.ts";
-import { toCsvLine } from "#stages/archive/csv/export-lines.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
-import { readSearch } from "#stages/archive/query/read-search.ts";
 import type { createNaiveSearch } from "./naive-search.ts";
 
 export const ZONE = 101;

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { planFilters } from "#archive/rules/query/plan-search.ts";
+import { toClauses } from "#archive/rules/sql/to-condition.ts";
 import { createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
-import { planFilters } from "#stages/archive/query/plan-search.ts";
-import { toClauses } from "#stages/archive/sql/to-condition.ts";
 
 const PLAIN = ["203.0.113.9", "203.0.113.99", "1203.0.113.9", "20.30.1.139", "2001:db8::9", "2001:db8::99"];
 const STORED = [

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { planSearch } from "#archive/rules/query/plan-search.ts";
+import { readSearch } from "#archive/rules/query/read-search.ts";
+import { toClauses } from "#archive/rules/sql/to-condition.ts";
 import { createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
-import { planSearch } from "#stages/archive/query/plan-search.ts";
-import { readSearch } from "#stages/archive/query/read-search.ts";
-import { toClauses } from "#stages/archive/sql/to-condition.ts";
 
 // DuckDB's LIKE takes minutes for this text, and cannot be interrupted: its process was killed, with every other search.
 test("a wildcard of many parts is decided for a long repetitive text before the time limit", async () => {

@@ -1,9 +1,9 @@
 /** Archives a zone's day with the bounds of the service: node archive-one-day.ts <database> <folder> <zone> <day>. */
 
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { createArchiveStore } from "#app/open-archive-store.ts";
 import { createDatabase } from "#db/client.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 
 const [url = "", folder = "", zone = "", day = ""] = process.argv.slice(2);
 const database = createDatabase({ url, max: 2, applicationName: "bench", onError: () => undefined });

@@ -1,4 +1,4 @@
-import { createBacktest } from "#stages/detection/backtest/backtest.ts";
+import { createBacktest } from "#detection/rules/backtest/backtest.ts";
 import type { Detector } from "./peers.ts";
 
 /** Midnight UTC, so that hours of the day are those of the series. */

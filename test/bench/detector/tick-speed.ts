@@ -1,5 +1,5 @@
-import { createSeriesWatch, takeMinute } from "#stages/detection/series-watch.ts";
-import { putHour } from "#stages/detection/thresholds/hour-history.ts";
+import { createSeriesWatch, takeMinute } from "#detection/rules/series-watch.ts";
+import { putHour } from "#detection/rules/thresholds/hour-history.ts";
 import { createFractions } from "../../detection/support/histories.ts";
 import { type Spread, toSpread } from "../spread.ts";
 

@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 
 /**
  * Durable as in production. Room for the whole run between two checkpoints and no vacuum by itself: both would fall on

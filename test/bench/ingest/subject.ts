@@ -4,8 +4,6 @@
  * their events.
  */
 
-import { createEdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { WORK_SESSIONS } from "#db/postgres/server.ts";
@@ -13,6 +11,8 @@ import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { createEdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { derive, type SpentCpu, spend } from "./derive.ts";
 
 export interface WalkCommand {

@@ -1,6 +1,5 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
 import { type ArchiveReader, createArchiveReader, createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import type { Database } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
@@ -9,6 +8,7 @@ import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 
 /** Days of the platform and one more are not archived yet, as in the service. */
 const OPEN_DAYS = 3;

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { createDatabase } from "#db/client.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAuditExport } from "#faces/http/routes/edge/platform.ts";
@@ -14,7 +14,7 @@ import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
-import { SERVICE } from "../../http/default-service.ts";
+import { SERVICE } from "../../faces/http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
 
 export interface ServedArchive {

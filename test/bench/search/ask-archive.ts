@@ -1,6 +1,6 @@
-import { searchGroups, searchRows } from "#operations/search/find-by-method.ts";
-import type { SearchDeps } from "#operations/search/searching.ts";
-import { planSearch, type Search } from "#stages/archive/query/plan-search.ts";
+import { planSearch, type Search } from "#archive/rules/query/plan-search.ts";
+import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import type { SearchDeps } from "#archive/search/searching.ts";
 import type { Answer } from "./answer.ts";
 
 /** The archive's answer, as its routes get it. */

@@ -1,6 +1,6 @@
+import type { Search } from "#archive/rules/query/plan-search.ts";
 import type { Filter } from "#model/fields.ts";
 import type { Dimension } from "#model/kinds.ts";
-import type { Search } from "#stages/archive/query/plan-search.ts";
 import type { Answer, AnsweredGroup, AnsweredRow } from "./answer.ts";
 import type { Duck, DuckRow } from "./duck.ts";
 

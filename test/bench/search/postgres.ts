@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom } from "pg-copy-streams";
-import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { compareBuckets } from "#db/detection/compare-buckets.ts";
 import { migrate } from "#db/migrate.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
+import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 
 /** Durable as in production; nothing falls on one contestant or the other by chance. */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"];

@@ -1,5 +1,5 @@
+import type { Search } from "#archive/rules/query/plan-search.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { Search } from "#stages/archive/query/plan-search.ts";
 import { SEARCH_NOW } from "./data-set.ts";
 import { RARE_TEXT } from "./day-events.ts";
 

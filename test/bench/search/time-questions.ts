@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { SearchDeps } from "#operations/search/searching.ts";
+import type { SearchDeps } from "#archive/search/searching.ts";
 import { listTree, readCpuMs } from "../process-tree.ts";
 import { askArchive } from "./ask-archive.ts";
 import type { DataSet } from "./data-set.ts";

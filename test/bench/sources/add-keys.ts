@@ -1,5 +1,5 @@
+import type { SourceEvent } from "#detection/rules/sources/source-event.ts";
 import type { SourceKind } from "#model/kinds.ts";
-import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import type { AttackerKey, DrawnAttack, DrawnEvent } from "./zone.ts";
 
 /** The field of an event in which a kind of attacker is named. Drawn URLs are paths. */

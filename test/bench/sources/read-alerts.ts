@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { parse } from "csv-parse/sync";
 import { z } from "zod";
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
 import { SEVERITIES, SOURCE_KINDS } from "#model/kinds.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
 
 const words = z.string().transform((text) => text.split(" ").filter((word) => word !== ""));
 const Attacker = z

@@ -1,9 +1,9 @@
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
+import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
+import { DEFAULT_Z, FLOOR } from "#detection/rules/detection-settings.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import type { Severity } from "#model/kinds.ts";
 import { gravestOf } from "#model/words.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
-import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/detection-settings.ts";
 import type { DrawnEvent } from "./zone.ts";
 
 /** Returns the messages that the detector sends about the events of one zone. */

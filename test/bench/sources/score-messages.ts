@@ -1,5 +1,5 @@
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
 import type { SourceKind } from "#model/kinds.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
 import { FIELD_OF, FIELDS } from "./add-keys.ts";
 import { DAYS, type DrawnAttack, type DrawnEvent, type DrawnKind, type DrawnZone } from "./zone.ts";
 

@@ -1,5 +1,5 @@
+import type { SourceEvent } from "#detection/rules/sources/source-event.ts";
 import type { SourceKind } from "#model/kinds.ts";
-import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import type { Draw } from "./draw.ts";
 
 /** The first day of a zone is history. */

@@ -1,8 +1,8 @@
+import type { RecordedEvent } from "#alerts/rules/backtest/replay-verdicts.ts";
 import { STORIES, type Story, type StoryName } from "#emulator/traffic/stories.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { VerdictClass } from "#model/kinds.ts";
 import { readRequest } from "#model/request-facts.ts";
-import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
 import { createDraw, type Draw } from "../sources/draw.ts";
 
 /** A week of history, a week in which episodes begin, and the week after it. */

@@ -1,11 +1,11 @@
+import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
+import { DEFAULT_Z, FLOOR } from "#detection/rules/detection-settings.ts";
+import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
+import type { VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
+import { judgeVerdict } from "#detection/rules/verdict/judge-verdict.ts";
 import type { ExclusionClause } from "#model/advice.ts";
 import type { VerdictClass, VerdictTime } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/detection-settings.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
-import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
-import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { episodeOf, type World } from "./draw-world.ts";
 
 const WEEK_MS = 7 * 86_400_000;

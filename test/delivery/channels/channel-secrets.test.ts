@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { channelConfig, secretsOf } from "#stages/delivery/channels/registry.ts";
+import { channelConfig, secretsOf } from "#delivery/receivers/channels/registry.ts";
 
 test("every credential of a channel is found, also in lists and nested settings", () => {
   const channels = [

@@ -8,7 +8,7 @@ import {
   openNotifier,
   type SharedContext,
   secretsOf,
-} from "#stages/delivery/channels/registry.ts";
+} from "#delivery/receivers/channels/registry.ts";
 import { messageOf } from "../support/messages.ts";
 import { failureOf, NOW, scriptedLookup, sendOptions } from "../support/receiver.ts";
 

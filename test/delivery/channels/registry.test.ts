@@ -3,15 +3,15 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { configFile } from "#config/file/config-file-schema.ts";
-import type { ChannelCapabilities } from "#stages/delivery/channel-definition.ts";
-import { CHANNELS, findChannel } from "#stages/delivery/channels/registry.ts";
-import { slack } from "#stages/delivery/channels/slack/slack.ts";
+import type { ChannelCapabilities } from "#delivery/receivers/channel-definition.ts";
+import { CHANNELS, findChannel } from "#delivery/receivers/channels/registry.ts";
+import { slack } from "#delivery/receivers/channels/slack/slack.ts";
 import { stringsOf } from "../support/characters.ts";
 import { hostileMessage, incidentWith } from "../support/messages.ts";
 import { NOW, POSTING } from "../support/receiver.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..", "..");
-const SOURCES = path.join(ROOT, "src", "stages", "delivery", "channels");
+const SOURCES = path.join(ROOT, "src", "delivery", "receivers", "channels");
 const DOCUMENT = readFileSync(path.join(ROOT, "docs", "channels.md"), "utf8");
 /** These send without a POST request; their own tests hold the contract of a notifier. */
 const WITHOUT_POST = ["terminal", "email"];

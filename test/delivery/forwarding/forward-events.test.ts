@@ -4,7 +4,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { DAY, DAY_START, hostileEvents, NOW, ZONE } from "../../archive/files/archive-world.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import { rollUp } from "../../privacy/erasure-world.ts";
+import { rollUp } from "../../people/erasure-world.ts";
 import { POSTING } from "../sinks/world.ts";
 import { openForwardWorld } from "./forward-world.ts";
 

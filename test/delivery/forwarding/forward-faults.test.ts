@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { DAY_START, ZONE } from "../../archive/files/archive-world.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import { rollUp } from "../../privacy/erasure-world.ts";
+import { rollUp } from "../../people/erasure-world.ts";
 import type { Fault } from "../../support/receivers/receiver.ts";
 import { startWebhookReceiver } from "../../support/receivers/webhook-receiver.ts";
 import { POSTING, type PostingKind, SIGNING_SECRET } from "../sinks/world.ts";

@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
 import { afterAll } from "vitest";
+import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
+import { type Destination, openSink } from "#delivery/receivers/sinks/destination.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
 import { createSecret } from "#lib/secret.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { createOpenedBlocks } from "#stages/archive/records/find-records.ts";
-import { type Destination, openSink } from "#stages/delivery/sinks/destination.ts";
 import { NOW, openArchiveWorld, ZONE } from "../../archive/files/archive-world.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { planSpans } from "#delivery/rules/plan-spans.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { planSpans } from "#stages/delivery/forwarding/plan-spans.ts";
 
 const HOUR = Date.UTC(2026, 10, 20, 12);
 const at = (minute: number) => HOUR + minute * MINUTE_MS;

@@ -5,7 +5,7 @@ import {
   describeCourse,
   describeEnd,
   describeSubject,
-} from "#stages/delivery/message/describe-alert.ts";
+} from "#delivery/rules/message/describe-alert.ts";
 import { incidentWith, messageOf, sourcesMessage } from "../support/messages.ts";
 
 test("the action states its number of events if it differs from the count", () => {

@@ -4,7 +4,7 @@ import {
   partMembers,
   showsMembers,
   toMembersFile,
-} from "#stages/delivery/message/group-members.ts";
+} from "#delivery/rules/message/group-members.ts";
 import { stringsOf } from "../support/characters.ts";
 import { FORMS } from "../support/forms.ts";
 import { HOSTILE } from "../support/hostile.ts";

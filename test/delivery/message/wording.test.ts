@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { DeliveryError, describeFailure } from "#delivery/receivers/delivery-error.ts";
+import { outlineVerdict } from "#delivery/rules/message/describe-verdict.ts";
+import { toSafeLinks } from "#delivery/rules/message/outline-lines.ts";
+import { cutToWidth, drawSparkline, measureWidth, wrapText } from "#delivery/rules/message/text-width.ts";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import { cutText, toLine, toLines } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
-import { DeliveryError, describeFailure } from "#stages/delivery/delivery-error.ts";
-import { outlineVerdict } from "#stages/delivery/message/describe-verdict.ts";
-import { toSafeLinks } from "#stages/delivery/message/outline-lines.ts";
-import { cutToWidth, drawSparkline, measureWidth, wrapText } from "#stages/delivery/message/text-width.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { messageOf } from "../support/messages.ts";
 import { CANARY } from "../support/receiver.ts";

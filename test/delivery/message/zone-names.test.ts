@@ -1,22 +1,22 @@
 import { expect, test } from "vitest";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   readPostedLabels,
   readPostedSeverity,
   toAlertmanagerAlerts,
   toPostedReference,
-} from "#stages/delivery/channels/alertmanager/alertmanager.ts";
-import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
-import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import { toJiraRequests } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
-import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
-import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
-import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
-import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
-import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
-import { buildDigest } from "#stages/delivery/digest-message.ts";
+} from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
+import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord-message.ts";
+import { toEmailMessage } from "#delivery/receivers/channels/email/email-message.ts";
+import { toJiraRequests } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
+import { toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
+import { toPagerDutyEvent } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
+import { toSlackMessage } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
+import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
+import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
+import { buildDigest } from "#delivery/rules/digest-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { capabilitiesOf } from "../support/capabilities.ts";
 import { messageOf } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";

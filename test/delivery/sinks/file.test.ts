@@ -12,7 +12,7 @@ import {
 import os from "node:os";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { file } from "#stages/delivery/sinks/file.ts";
+import { file } from "#delivery/receivers/sinks/file.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import { failureOf } from "../support/receiver.ts";
 import { eventOf, eventsOf, HOUR, idsOf, sending } from "./world.ts";

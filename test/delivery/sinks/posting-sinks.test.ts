@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
 import type { Fault, Receiver } from "../../support/receivers/receiver.ts";
 import { failureOf } from "../support/receiver.ts";
 import { CANARY, eventOf, eventsOf, idsOf, open, POSTING, type PostingKind, sending, ZONE } from "./world.ts";

@@ -1,10 +1,10 @@
 import { onTestFinished } from "vitest";
+import { elastic } from "#delivery/receivers/sinks/elastic.ts";
+import { otlp } from "#delivery/receivers/sinks/otlp.ts";
+import type { ForwardedEvent, Sink } from "#delivery/receivers/sinks/sink.ts";
+import { splunk } from "#delivery/receivers/sinks/splunk.ts";
+import { webhook } from "#delivery/receivers/sinks/webhook.ts";
 import { createSecret } from "#lib/secret.ts";
-import { elastic } from "#stages/delivery/sinks/elastic.ts";
-import { otlp } from "#stages/delivery/sinks/otlp.ts";
-import type { ForwardedEvent, Sink } from "#stages/delivery/sinks/sink.ts";
-import { splunk } from "#stages/delivery/sinks/splunk.ts";
-import { webhook } from "#stages/delivery/sinks/webhook.ts";
 import { startElasticReceiver } from "../../support/receivers/elastic-receiver.ts";
 import { startOtlpReceiver } from "../../support/receivers/otlp-receiver.ts";
 import type { Receiver } from "../../support/receivers/receiver.ts";

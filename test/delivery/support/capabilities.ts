@@ -1,6 +1,6 @@
+import type { ChannelCapabilities, Notifier } from "#delivery/receivers/channel-definition.ts";
+import { findChannel } from "#delivery/receivers/channels/registry.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import type { ChannelCapabilities, Notifier } from "#stages/delivery/channel-definition.ts";
-import { findChannel } from "#stages/delivery/channels/registry.ts";
 
 export function capabilitiesOf(kind: ChannelKind): ChannelCapabilities {
   const definition = findChannel(kind);

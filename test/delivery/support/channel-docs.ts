@@ -1,10 +1,10 @@
 import { channelFields, type EntryField } from "#config/file/entry-fields.ts";
+import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
+import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
+import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
-import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
 import { messageOf, verdictMessage } from "./messages.ts";
 import { NOW } from "./receiver.ts";
 

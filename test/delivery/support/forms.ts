@@ -1,11 +1,11 @@
 import { expect } from "vitest";
 import type { z } from "zod";
+import { MAX_BODY_BYTES as POST_BYTES } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
+import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
+import { SLACK_LIMITS } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { MAX_BODY_BYTES } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
-import { MAX_BODY_BYTES as POST_BYTES } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
-import { CHANNELS } from "#stages/delivery/channels/registry.ts";
-import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.ts";
 import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
 import { discordRequest } from "../channels/discord/schema.ts";
 import { emailMessage } from "../channels/email/schema.ts";

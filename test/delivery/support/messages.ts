@@ -1,9 +1,9 @@
+import { describeIncident } from "#alerts/rules/message/describe-incident.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
-import { SCANNER } from "../../alerting/incident.ts";
+import { SCANNER } from "../../alerts/incident.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);

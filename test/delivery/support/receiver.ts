@@ -1,15 +1,15 @@
 import type { LookupFunction } from "node:net";
+import type { Notifier, SendOptions } from "#delivery/receivers/channel-definition.ts";
+import { alertmanager } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
+import { discord } from "#delivery/receivers/channels/discord/discord.ts";
+import { jiraServiceManagement } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
+import { opsgenie } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
+import { pagerduty } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
+import { slack } from "#delivery/receivers/channels/slack/slack.ts";
+import { slackBot } from "#delivery/receivers/channels/slack-bot/slack-bot.ts";
+import { teams } from "#delivery/receivers/channels/teams/teams.ts";
+import { webhook } from "#delivery/receivers/channels/webhook/webhook.ts";
 import { createSecret } from "#lib/secret.ts";
-import type { Notifier, SendOptions } from "#stages/delivery/channel-definition.ts";
-import { alertmanager } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
-import { discord } from "#stages/delivery/channels/discord/discord.ts";
-import { jiraServiceManagement } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
-import { opsgenie } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
-import { pagerduty } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
-import { slack } from "#stages/delivery/channels/slack/slack.ts";
-import { slackBot } from "#stages/delivery/channels/slack-bot/slack-bot.ts";
-import { teams } from "#stages/delivery/channels/teams/teams.ts";
-import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
 
 /** Must show up in no error, log line or row. */
 export const CANARY = "xoxcanary-Zm9vYmFy";

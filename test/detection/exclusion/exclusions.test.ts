@@ -1,14 +1,14 @@
 import { beforeEach, expect, test } from "vitest";
 import { countOnPath, listExclusions, storeProposal, watchExclusions } from "#db/detection/exclusions.ts";
-import { deleteExpired } from "#db/privacy/retention.ts";
-import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
+import { deleteExpired } from "#db/people/retention.ts";
+import { rewriteDerived } from "#db/people/rewrite-derived.ts";
+import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import type { ExclusionProposal } from "#model/advice.ts";
 import { toDay } from "#model/horizon.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";
-import { rollUp } from "../../privacy/erasure-world.ts";
+import { rollUp } from "../../people/erasure-world.ts";
 import { makeEvent, openTrendDatabase, storeAll, ZONE } from "../trend-support.ts";
 
 const RULE = "942440";

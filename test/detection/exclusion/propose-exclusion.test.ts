@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { proposeExclusion, refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
+import type { VerdictEvent, VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
+import { PLACEHOLDERS } from "#detection/rules/verdict/path-template.ts";
 import { exclusionProposal } from "#model/advice.ts";
 import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
-import { proposeExclusion, refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
-import type { VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
-import { PLACEHOLDERS } from "#stages/detection/verdict/path-template.ts";
 
 const RULE = "942440";
 const AT = Date.UTC(2026, 10, 20, 12);

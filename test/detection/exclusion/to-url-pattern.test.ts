@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bound, duck } from "#stages/archive/sql/to-condition.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/write-forms.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { bound, duck } from "#archive/rules/sql/to-condition.ts";
+import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
+import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import { type ArchiveFolder, openFolder } from "../../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 

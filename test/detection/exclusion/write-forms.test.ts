@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { describeClause, toWrittenPath, writeForms } from "#detection/rules/exclusion/write-forms.ts";
+import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import type { ExclusionClause } from "#model/advice.ts";
-import { describeClause, toWrittenPath, writeForms } from "#stages/detection/exclusion/write-forms.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
 
 const CLAUSE = { ruleIds: ["942440"], template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" };
 const ORIGINS = ["https://shop.example.test", "http://shop.example.test:8080"];

@@ -1,18 +1,18 @@
-import { WINDOWS } from "#model/kinds.ts";
-import { windowSums } from "#stages/detection/assess-series.ts";
-import { type SpikePolicy, WINDOW_COUNT } from "#stages/detection/detection-settings.ts";
-import { type Episode, followMinute, isOver, isSpiking } from "#stages/detection/episode.ts";
+import { windowSums } from "#detection/rules/assess-series.ts";
+import { type SpikePolicy, WINDOW_COUNT } from "#detection/rules/detection-settings.ts";
+import { type Episode, followMinute, isOver, isSpiking } from "#detection/rules/episode.ts";
 import {
   addMinute,
   createHourHistory,
   type HourHistory,
   resetHours,
-} from "#stages/detection/thresholds/hour-history.ts";
+} from "#detection/rules/thresholds/hour-history.ts";
 import {
   computeThresholds,
   createThresholds,
   type Thresholds,
-} from "#stages/detection/thresholds/thresholds.ts";
+} from "#detection/rules/thresholds/thresholds.ts";
+import { WINDOWS } from "#model/kinds.ts";
 
 /** Work space of a scan. Reusing it for every series keeps the scan free of allocations. */
 export interface ScanSpace {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { bucketEnd, bucketStart, bucketStarts } from "#detection/rules/detection-settings.ts";
 import { BUCKET_WIDTHS } from "#model/kinds.ts";
-import { bucketEnd, bucketStart, bucketStarts } from "#stages/detection/detection-settings.ts";
 
 const times = fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { computeFeatures } from "#detection/rules/verdict/compute-features.ts";
+import { groupRequests } from "#detection/rules/verdict/requests.ts";
 import type { Features } from "#model/verdict.ts";
-import { computeFeatures } from "#stages/detection/verdict/compute-features.ts";
-import { groupRequests } from "#stages/detection/verdict/requests.ts";
 import { ATTACK, evidenceOf, type Told, USUAL_PATHS } from "./evidence-of.ts";
 
 /** Nobody is "few addresses" if the address is not known. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createVerifyCrawler } from "#app/verify-crawler.ts";
-import { crawlerOfHost, crawlerOfNetwork, findCrawler } from "#stages/detection/verdict/crawlers.ts";
+import { crawlerOfHost, crawlerOfNetwork, findCrawler } from "#detection/rules/verdict/crawlers.ts";
 
 const GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const events = (ua: string, ...ips: string[]) => ips.map((ip) => ({ ip, ua }));

@@ -1,5 +1,5 @@
+import type { NearbyRule, VerdictEvent, VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
 import { holdsIdiom, isToolAgent, isToolRule, NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
-import type { NearbyRule, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 
 const OPENED = Date.UTC(2026, 10, 25, 12);
 /** Paths without events of the alert. With fewer than five usual paths, no path counts as new. */

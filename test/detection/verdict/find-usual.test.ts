@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { findUsual } from "#detection/rules/verdict/evidence.ts";
 import type { FirstUse } from "#model/stored-sources.ts";
-import { findUsual } from "#stages/detection/verdict/evidence.ts";
 
 async function* inDays(...days: readonly FirstUse[][]) {
   yield* days;

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { computeFeatures, SHIPPED_WEIGHTS } from "#detection/rules/verdict/compute-features.ts";
+import { judgeVerdict, oddsOf } from "#detection/rules/verdict/judge-verdict.ts";
+import { groupRequests } from "#detection/rules/verdict/requests.ts";
 import { VERDICT_CLASSES, VERDICT_TIMES } from "#model/kinds.ts";
 import { MOST_ODDS, type StoredVerdict, SURE_ODDS, storedVerdict } from "#model/verdict.ts";
-import { computeFeatures, SHIPPED_WEIGHTS } from "#stages/detection/verdict/compute-features.ts";
-import { judgeVerdict, oddsOf } from "#stages/detection/verdict/judge-verdict.ts";
-import { groupRequests } from "#stages/detection/verdict/requests.ts";
 import { ATTACK, BROKEN_CLIENT, CRAWLER, evidenceOf, SCANNER, type Told } from "./evidence-of.ts";
 
 const judge = (told: Told = {}): StoredVerdict => judgeVerdict(evidenceOf(told), SHIPPED_WEIGHTS);

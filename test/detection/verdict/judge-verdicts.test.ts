@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
+import { createNewestRecords } from "#archive/rules/records/find-records.ts";
 import { findDueVerdicts, readVerdicts } from "#db/detection/verdicts.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
@@ -10,7 +11,6 @@ import { VERDICT_TIMES } from "#model/kinds.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
-import { createNewestRecords } from "#stages/archive/records/find-records.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { connectAs, createRollUp, makeEvent, runJob, storeAll, ZONE } from "../trend-support.ts";

@@ -1,12 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import { zoneUsual } from "#db/schema/sources.ts";
 import { spikes } from "#db/schema/spikes.ts";
+import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { createLearnUsualJob, type LearnUsualDeps } from "#jobs/detection/learn-usual.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
 import { openArchiveWorld, ZONE } from "../../archive/files/archive-world.ts";
 import { HOSTILE } from "../../archive/query/draw.ts";
 import { makeEvent } from "../trend-support.ts";

@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  inferSlugs,
-  PLACEHOLDERS,
-  templateOf,
-  templatesOf,
-} from "#stages/detection/verdict/path-template.ts";
+import { inferSlugs, PLACEHOLDERS, templateOf, templatesOf } from "#detection/rules/verdict/path-template.ts";
 
 const UUID = "9b2e0f3a-1c1d-4e5f-8a9b-333344445555";
 

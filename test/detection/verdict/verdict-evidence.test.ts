@@ -8,13 +8,13 @@ import {
 import { storeVerdict } from "#db/detection/verdicts.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
+import { sourceKeyOf } from "#detection/rules/sources/source-event.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import type { SourceKind } from "#model/kinds.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { sourceKeyOf } from "#stages/detection/sources/source-event.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { createRollUp, makeEvent, storeAll } from "../trend-support.ts";
 import { newSpike, verdictOf } from "./verdict-world.ts";

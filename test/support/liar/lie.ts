@@ -1,4 +1,4 @@
-import type { DIMENSIONS } from "#adapters/edge/contract/event-logs.ts";
+import type { DIMENSIONS } from "#platform/contract/event-logs.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
 

@@ -2,16 +2,16 @@
 
 import path from "node:path";
 import type { Command } from "commander";
-import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { showArchiveStatus } from "#archive/operations/archive-status.ts";
+import { restoreDay, rewriteArchive } from "#archive/operations/restore-day.ts";
+import { type VerifiedArchive, verifyArchive, verifyFolder } from "#archive/operations/verify-archive.ts";
 import type { Config } from "#config/config.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { archiveDays } from "#jobs/archive/archive-days.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
-import { showArchiveStatus } from "#operations/archive/archive-status.ts";
-import { restoreDay, rewriteArchive } from "#operations/archive/restore-day.ts";
-import { type VerifiedArchive, verifyArchive, verifyFolder } from "#operations/archive/verify-archive.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { type Config, requireEdge } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
@@ -8,17 +7,18 @@ import { formatWhole, showTime } from "#lib/format.ts";
 import { createLog } from "#lib/log.ts";
 import { findReachFaults, type Span } from "#model/horizon.ts";
 import { BACKFILL_ROUTES, type BackfillRoute } from "#model/kinds.ts";
-import { createBackfillProgress } from "#operations/backfill/backfill-deps.ts";
+import { toIso } from "#operations/fields.ts";
+import { createPseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
+import { createErasureGuard } from "#people/rules/erasure-guard.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { createBackfillProgress } from "#proof/backfill/backfill-deps.ts";
 import {
   type AskedBackfill,
   countUpstream,
   planBackfill,
   type RanBackfill,
   runBackfill,
-} from "#operations/backfill/run-backfill.ts";
-import { toIso } from "#operations/fields.ts";
-import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+} from "#proof/backfill/run-backfill.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

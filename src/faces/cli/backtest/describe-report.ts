@@ -1,10 +1,11 @@
 /** The report of a backtest as text and as JSON. */
+
+import type { BacktestAlert, BacktestReport } from "#detection/rules/backtest/backtest.ts";
+import { FLOOR } from "#detection/rules/detection-settings.ts";
 import { formatDecimal, formatWhole, many, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { ENDINGS } from "#model/words.ts";
-import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
-import { FLOOR } from "#stages/detection/detection-settings.ts";
 import type { EventsReport } from "./replay-events.ts";
 
 const SHOWN = 20;

@@ -1,7 +1,7 @@
+import type { LateMinutes } from "#alerts/rules/backtest/replay-alerts.ts";
+import { DEFAULT_Z, FLOOR } from "#detection/rules/detection-settings.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/horizon.ts";
-import type { LateMinutes } from "#stages/alerting/backtest/replay-alerts.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/detection-settings.ts";
 import { type FlagReader, parseTime, TIME_RULE } from "../edge/flag-reader.ts";
 import { readZone } from "../options/read-options.ts";
 

@@ -1,14 +1,14 @@
 /** Reads the events of a file: rows of an export, or entries of the platform's list. */
 
-import { readEventTime } from "#adapters/edge/contract/values.ts";
+import type { RecordedEvent } from "#alerts/rules/backtest/replay-verdicts.ts";
+import { toListEvent } from "#ingest/rules/to-event.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { cleanText, escapeText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { readRequest } from "#model/request-facts.ts";
-import { BackfillError } from "#operations/backfill/backfill-deps.ts";
-import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
-import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
-import { toListEvent } from "#stages/ingest/to-event.ts";
+import { readEventTime } from "#platform/contract/values.ts";
+import { BackfillError } from "#proof/backfill/backfill-deps.ts";
+import { type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
 
 /** The longest record. Eight kilobytes of URL and of user agent fit in. */
 const MAX_RECORD_BYTES = 65_536;

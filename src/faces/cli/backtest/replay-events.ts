@@ -4,17 +4,13 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
+import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
+import { createZoneReplay, type ReplayPolicy, type ZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
+import { judgeVerdict } from "#detection/rules/verdict/judge-verdict.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { ActionStates } from "#model/action-class.ts";
-import type { ReplayedMessage } from "#stages/alerting/backtest/replay-incidents.ts";
-import {
-  createZoneReplay,
-  type ReplayPolicy,
-  type ZoneReplay,
-} from "#stages/alerting/backtest/replay-zone.ts";
-import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEntries, readEvents, type TakeEvent } from "./read-events.ts";
 

@@ -1,14 +1,15 @@
 /** Replays a file of counts. */
-import { UsageError } from "#lib/errors.ts";
-import { formatWhole } from "#lib/format.ts";
-import { escapeText } from "#lib/text.ts";
-import { BackfillError } from "#operations/backfill/backfill-deps.ts";
-import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
+
 import {
   type BacktestOptions,
   type BacktestReport,
   createBacktest,
-} from "#stages/detection/backtest/backtest.ts";
+} from "#detection/rules/backtest/backtest.ts";
+import { UsageError } from "#lib/errors.ts";
+import { formatWhole } from "#lib/format.ts";
+import { escapeText } from "#lib/text.ts";
+import { BackfillError } from "#proof/backfill/backfill-deps.ts";
+import { type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readInput } from "./replay-events.ts";
 

@@ -1,14 +1,14 @@
 /** The commands on channels. */
 import type { Command } from "commander";
+import { sampleLinks } from "#alerts/rules/message/links.ts";
 import type { Config } from "#config/config.ts";
+import { channelOperations, testChannel } from "#delivery/operations/channels.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { openNotifier } from "#delivery/receivers/channels/registry.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { channelOperations, testChannel } from "#operations/deliveries/channels.ts";
-import { sampleLinks } from "#stages/alerting/message/links.ts";
-import type { Notifier } from "#stages/delivery/channel-definition.ts";
-import { openNotifier } from "#stages/delivery/channels/registry.ts";
 import { SUMMARIES } from "../commands.ts";
 import { describeFile } from "../config/config-table.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";

@@ -1,16 +1,16 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
+import { testRoutes } from "#alerts/test-routes.ts";
 import type { Runtime } from "#app/runtime-file.ts";
 import { type Config, describeConfig, type Setting } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
 import { decidesByEmail } from "#config/file/sign-in-entry.ts";
+import { listEnding, OPSGENIE_ENDS } from "#delivery/receivers/channels/registry.ts";
 import { nextRuns, readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatDuration, formatIso, formatNumber, many, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { MAX_IN_ALL, MAX_IN_ZONE } from "#model/known-source.ts";
-import { testRoutes } from "#operations/routing/test-routes.ts";
-import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/channels/registry.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import type { Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { wrapText } from "#delivery/rules/message/text-width.ts";
+import type { Finding, FindingLevel } from "#health/doctor/facts.ts";
+import { judge } from "#health/doctor/judge.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { toLine } from "#lib/text.ts";
-import type { Finding, FindingLevel } from "#operations/doctor/facts.ts";
-import { judge } from "#operations/doctor/judge.ts";
-import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { wrapText } from "#stages/delivery/message/text-width.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

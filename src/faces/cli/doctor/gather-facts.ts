@@ -2,46 +2,40 @@
 import { existsSync, statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
-import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
-import { describePostgresFailure } from "#adapters/embedded/postgres-error.ts";
-import { readRedisInfo } from "#adapters/queue/redis.ts";
-import { openBucket } from "#adapters/storage/bucket.ts";
+import { buildTestMessage } from "#alerts/rules/message/self-message.ts";
 import { openPeople } from "#app/open-people.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
-import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import { readSuspicions } from "#db/coverage/platform-health.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
-import { readClockOffset, sharesSessions } from "#db/postgres/server.ts";
-import { readReplicas } from "#db/service/leases.ts";
 import {
   readRoleRights,
   readServerFacts,
   readServerPlace,
   type ServerPlace,
-} from "#db/service/server-facts.ts";
-import { readDayBytes, readStoredBytes } from "#db/service/service-status.ts";
+} from "#db/health/server-facts.ts";
+import { readDayBytes, readStoredBytes } from "#db/health/service-status.ts";
+import { readAdminKeyLeft } from "#db/people/api-keys.ts";
+import { readReplicas } from "#db/postgres/leases.ts";
+import { readClockOffset, sharesSessions } from "#db/postgres/server.ts";
+import { listKnownZones } from "#db/proof/coverage-report.ts";
+import { readSuspicions } from "#db/proof/platform-health.ts";
+import { sumDestinations } from "#delivery/forwarding/destinations.ts";
+import { findChannel, openNotifier } from "#delivery/receivers/channels/registry.ts";
+import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
+import { findTooManyInAll } from "#detection/known-sources.ts";
+import type { ChannelFacts, DiskFacts, DoctorFacts, FileFacts, PostgresFacts } from "#health/doctor/facts.ts";
+import { listExcess } from "#health/doctor/report-excess-rights.ts";
 import { systemClock } from "#lib/clock.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { listLoose } from "#lib/files.ts";
 import { isAlive, OWN_COMMAND } from "#lib/process.ts";
-import type {
-  ChannelFacts,
-  DiskFacts,
-  DoctorFacts,
-  FileFacts,
-  PostgresFacts,
-} from "#operations/doctor/facts.ts";
-import { listExcess } from "#operations/doctor/report-excess-rights.ts";
-import { sumDestinations } from "#operations/forwarding/destinations.ts";
 import { assessService } from "#operations/service-life.ts";
-import { findTooManyInAll } from "#operations/sources/known-sources.ts";
-import { buildTestMessage } from "#stages/alerting/message/self-message.ts";
-import { findChannel, openNotifier } from "#stages/delivery/channels/registry.ts";
-import { describeCircuit } from "#stages/delivery/plan-delivery.ts";
+import { openBucket } from "#store/bucket/bucket.ts";
+import { findCluster, POSTGRES_FOLDERS } from "#store/embedded/place-cluster.ts";
+import { describePostgresFailure } from "#store/embedded/postgres-error.ts";
+import { readRedisInfo } from "#store/queue/redis.ts";
 import { withStore } from "../store/open-store.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 

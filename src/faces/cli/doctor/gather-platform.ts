@@ -1,10 +1,10 @@
-import { apiKeyPages } from "#adapters/edge/account.ts";
-import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { type Config, requireEdge } from "#config/config.ts";
+import type { Fact, PlatformFacts } from "#health/doctor/facts.ts";
 import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import type { Fact, PlatformFacts } from "#operations/doctor/facts.ts";
+import { apiKeyPages } from "#platform/account.ts";
+import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { describePlatformFailure } from "../start/describe-failure.ts";
 

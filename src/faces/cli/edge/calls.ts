@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { apiKeyPages } from "#adapters/edge/account.ts";
-import { ApiKeyListQuery, HostnameKeyTypeRequest, KEY_TYPES } from "#adapters/edge/contract/account.ts";
-import { ApplicationUpdateRequest, ContainerTemplateRequest } from "#adapters/edge/contract/containers.ts";
-import { EventLogsExportRequest, EventLogsSearchRequest } from "#adapters/edge/contract/event-logs.ts";
-import { eventLogPages, parseLogDay, toLogDay } from "#adapters/edge/list-event-logs.ts";
-import { searchPages } from "#adapters/edge/search-event-logs.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { apiKeyPages } from "#platform/account.ts";
+import { ApiKeyListQuery, HostnameKeyTypeRequest, KEY_TYPES } from "#platform/contract/account.ts";
+import { ApplicationUpdateRequest, ContainerTemplateRequest } from "#platform/contract/containers.ts";
+import { EventLogsExportRequest, EventLogsSearchRequest } from "#platform/contract/event-logs.ts";
+import { eventLogPages, parseLogDay, toLogDay } from "#platform/list-event-logs.ts";
+import { searchPages } from "#platform/search-event-logs.ts";
 import type { AddCall } from "./edge.ts";
 import { writeJoinedPages, writeText } from "./edge-io.ts";
 import { limitItems, maskKey, toPages, untilStalled } from "./pages.ts";

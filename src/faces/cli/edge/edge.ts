@@ -1,11 +1,11 @@
 import { Command, Option } from "commander";
-import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import type { Secret } from "#lib/secret.ts";
 import { escapeText } from "#lib/text.ts";
+import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { SUMMARIES } from "../commands.ts";
 import { findRemedy } from "../start/describe-failure.ts";
 import { describeUnknown } from "../store/store-command.ts";

@@ -1,10 +1,10 @@
 /** Reads flags, and times as people write them. */
 import type { z } from "zod";
-import { describeIssue, sortIssues } from "#adapters/edge/transport/check-request.ts";
+import { FILTER_RULE, parseFilter } from "#archive/rules/query/read-search.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { FILTER_RULE, parseFilter } from "#stages/archive/query/read-search.ts";
+import { describeIssue, sortIssues } from "#platform/transport/check-request.ts";
 
 export type FlagReader = ReturnType<typeof createFlagReader>;
 

@@ -1,8 +1,8 @@
-import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
-import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { openRequestGate } from "#app/open-request-gate.ts";
 import { type Config, requireEdge } from "#config/config.ts";
 import type { Secret } from "#lib/secret.ts";
+import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
+import { createEdgeTransport } from "#platform/transport/transport.ts";
 
 /**
  * Runs `fn` with a client of the configured platform. The client shares the request budget of the service with a low

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { readCsv } from "#operations/backfill/read-csv.ts";
+import { readCsv } from "#proof/backfill/read-csv.ts";
 import { stringify } from "./edge-io.ts";
 
 /** The most pages in a row that may be empty or repeated before the command fails. */

@@ -1,6 +1,7 @@
 /** The command that erases the events of an address. */
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
+import { describeErasedFile } from "#health/service/settings.ts";
 import { judgeHeld } from "#jobs/ingest/judge-held.ts";
 import type { Clock } from "#lib/clock.ts";
 import { formatWhole, many, showTime } from "#lib/format.ts";
@@ -12,13 +13,12 @@ import {
   type EraseAddressDeps,
   type Erased,
   eraseAddress,
-} from "#operations/privacy/erase-address.ts";
-import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { describeErasedFile } from "#operations/service/settings.ts";
-import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { NETWORK_RULE, readNetwork, singleAddress } from "#stages/privacy/erasure-target.ts";
-import type { PseudonymKey } from "#stages/privacy/pseudonym.ts";
-import { replaceAddresses } from "#stages/privacy/replace-addresses.ts";
+} from "#people/privacy/erase-address.ts";
+import { createPseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
+import { createErasureGuard } from "#people/rules/erasure-guard.ts";
+import { NETWORK_RULE, readNetwork, singleAddress } from "#people/rules/erasure-target.ts";
+import type { PseudonymKey } from "#people/rules/pseudonym.ts";
+import { replaceAddresses } from "#people/rules/replace-addresses.ts";
 import { SUMMARIES } from "../commands.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readActor, readText, requireZones } from "../options/read-options.ts";

@@ -1,6 +1,6 @@
+import { EXPORT_HEADER } from "#archive/rules/export-lines.ts";
+import { searchEvents } from "#archive/search/search-events.ts";
 import type { RemoteService } from "#config/config.ts";
-import { searchEvents } from "#operations/search/search-events.ts";
-import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
 import { untilStopped } from "../store/open-store.ts";
 import type { StoreIo } from "../store/store-command.ts";

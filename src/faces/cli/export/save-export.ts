@@ -4,16 +4,6 @@ import { rm } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
-import type { Config } from "#config/config.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
-import { formatBytes } from "#lib/disk.ts";
-import { publishFile } from "#lib/files.ts";
-import { many, showTime } from "#lib/format.ts";
-import { createProgressLine, drawBar, type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
-import { escapeText } from "#lib/text.ts";
-import type { ExportFormName } from "#model/kinds.ts";
-import { exportEvents } from "#operations/search/export-events.ts";
-import { countUnfiltered, describeExport } from "#operations/search/export-parquet.ts";
 import {
   createEventCounter,
   finishOcsfLine,
@@ -21,8 +11,18 @@ import {
   mapLines,
   toNdjsonLine,
   withHeader,
-} from "#stages/archive/csv/export-lines.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+} from "#archive/rules/export-lines.ts";
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import { exportEvents } from "#archive/search/export-events.ts";
+import { countUnfiltered, describeExport } from "#archive/search/export-parquet.ts";
+import type { Config } from "#config/config.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
+import { formatBytes } from "#lib/disk.ts";
+import { publishFile } from "#lib/files.ts";
+import { many, showTime } from "#lib/format.ts";
+import { createProgressLine, drawBar, type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
+import { escapeText } from "#lib/text.ts";
+import type { ExportFormName } from "#model/kinds.ts";
 import { writeText } from "../edge/edge-io.ts";
 import { requireZones } from "../options/read-options.ts";
 import { withSearch } from "../search/with-search.ts";

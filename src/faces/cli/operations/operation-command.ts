@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import type { Paint } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import { isObject } from "#lib/json.ts";
 import { toPlainTexts } from "#lib/text.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readActor, readAfter } from "../options/read-options.ts";

@@ -1,5 +1,6 @@
 /** Options that several commands have, and values that must exist. */
 
+import { maskText } from "#archive/rules/mask.ts";
 import type { Config } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import {
@@ -7,13 +8,12 @@ import {
   isCountedRule,
   listBusiestRules,
   listNamableZones,
-} from "#db/privacy/known-subjects.ts";
+} from "#db/people/known-subjects.ts";
 import { UsageError } from "#lib/errors.ts";
 import { whoRuns } from "#lib/process.ts";
 import { closestName, escapeText } from "#lib/text.ts";
 import type { Span } from "#model/horizon.ts";
 import { nameKnown } from "#operations/require-known.ts";
-import { maskText } from "#stages/archive/mask/mask.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 export interface SpanFlags {

@@ -3,28 +3,24 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { writeAuditEntry } from "#db/keys/audit-trail.ts";
-import { inTransaction } from "#db/postgres/transaction.ts";
+import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import {
   countErasuresInEffect,
   type EndedErasure,
   endErasuresOf,
   lastErasureUntil,
-} from "#db/privacy/erasures.ts";
-import { readKeyId, replaceKeyId } from "#db/privacy/pseudonymise.ts";
-import { waitForIngest } from "#db/privacy/tombstones.ts";
+} from "#db/people/erasures.ts";
+import { readKeyId, replaceKeyId } from "#db/people/pseudonymise.ts";
+import { waitForIngest } from "#db/people/tombstones.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { showPrivacy } from "#health/service/settings.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { KEPT_MS } from "#model/horizon.ts";
 import { readSentAddress } from "#model/ip-address.ts";
-import {
-  createPseudonymKeyring,
-  prepareKey,
-  prepareSubstitute,
-} from "#operations/privacy/pseudonym-keyring.ts";
-import { showPrivacy } from "#operations/service/settings.ts";
-import { toPseudonym } from "#stages/privacy/pseudonym.ts";
+import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "#people/privacy/pseudonym-keyring.ts";
+import { toPseudonym } from "#people/rules/pseudonym.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";

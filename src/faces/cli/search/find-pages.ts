@@ -1,21 +1,21 @@
 /** Plans a search that was asked for, and reads its pages. */
 import type { z } from "zod";
-import type { Config } from "#config/config.ts";
-import { UsageError } from "#lib/errors.ts";
-import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
-import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
-import type { AskOperation } from "#operations/operation.ts";
-import type { searchGroups } from "#operations/search/find-by-method.ts";
-import type { FoundEvent } from "#operations/search/find-rows.ts";
-import { searchEvents } from "#operations/search/search-events.ts";
-import { escapeControlsInJson } from "#stages/archive/csv/export-lines.ts";
-import { type Mistakes, planSearch, type SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { escapeControlsInJson } from "#archive/rules/export-lines.ts";
+import { type Mistakes, planSearch, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import {
   checkWindow,
   readSearch,
   toNativeFilter,
   type WrittenFilter,
-} from "#stages/archive/query/read-search.ts";
+} from "#archive/rules/query/read-search.ts";
+import type { searchGroups } from "#archive/search/find-by-method.ts";
+import type { FoundEvent } from "#archive/search/find-rows.ts";
+import { searchEvents } from "#archive/search/search-events.ts";
+import type { Config } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
+import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
+import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
+import type { AskOperation } from "#operations/operation.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { listUnread, type WindowFlags } from "../edge/read-search.ts";
 

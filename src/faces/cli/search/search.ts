@@ -1,15 +1,15 @@
 /** The command that searches events. */
 import type { Command } from "commander";
+import { EXPORT_HEADER, toCsvLine } from "#archive/rules/export-lines.ts";
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { Searching } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
+import type { Paint } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { drawSparkline } from "#delivery/rules/message/text-width.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
-import type { Searching } from "#operations/search/searching.ts";
-import { EXPORT_HEADER, toCsvLine } from "#stages/archive/csv/export-lines.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { drawSparkline } from "#stages/delivery/message/text-width.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJoinedPages, writeJson, writeOut, writeText } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";

@@ -4,12 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createStorage } from "#app/open-archive-store.ts";
+import type { SearchDeps } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
 import { findReplacement } from "#db/archive/archive-files.ts";
 import { createArchiveReader, createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import { ArchiveDamagedError } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
-import type { SearchDeps } from "#operations/search/searching.ts";
 import { untilStopped, withStore } from "../store/open-store.ts";
 import type { StoreIo } from "../store/store-command.ts";
 

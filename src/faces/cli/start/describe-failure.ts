@@ -1,14 +1,15 @@
 /** Why the service does not start or does not reach the platform, and what to do about it. */
-import { EdgeError, type EdgeErrorCode } from "#adapters/edge/edge-error.ts";
-import type { EdgeOperation } from "#adapters/edge/transport/call.ts";
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
-import { describePostgresFailure, fullDiskOf } from "#adapters/embedded/postgres-error.ts";
-import { type RecordedOutage, readOutageFile } from "#adapters/embedded/supervise-postgres.ts";
+
 import type { Config } from "#config/config.ts";
 import { describeDisk, isFullDisk, readDiskSpace } from "#lib/disk.ts";
 import { toError } from "#lib/errors.ts";
 import { showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
+import { EdgeError, type EdgeErrorCode } from "#platform/edge-error.ts";
+import type { EdgeOperation } from "#platform/transport/call.ts";
+import { findCluster } from "#store/embedded/place-cluster.ts";
+import { describePostgresFailure, fullDiskOf } from "#store/embedded/postgres-error.ts";
+import { type RecordedOutage, readOutageFile } from "#store/embedded/supervise-postgres.ts";
 
 /** The next step for a person who runs the service, by error code. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {

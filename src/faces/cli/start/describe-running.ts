@@ -1,11 +1,10 @@
 /** What `start` says once the service runs. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { EdgeError, type EdgeErrorCode } from "#adapters/edge/edge-error.ts";
 import type { RunningApp } from "#app/app.ts";
-import { listAlerts } from "#db/alerting/alert-reports.ts";
-import { readSearchedHours } from "#db/coverage/horizons.ts";
-import { readStoredEvents } from "#db/service/service-status.ts";
+import { listAlerts } from "#db/alerts/alert-reports.ts";
+import { readStoredEvents } from "#db/health/service-status.ts";
+import { readSearchedHours } from "#db/proof/horizons.ts";
 import { toError } from "#lib/errors.ts";
 import { formatWhole, showAge } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
@@ -13,7 +12,8 @@ import { type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
-import { isBackfilled } from "#stages/coverage/plan-search.ts";
+import { EdgeError, type EdgeErrorCode } from "#platform/edge-error.ts";
+import { isBackfilled } from "#proof/rules/plan-search.ts";
 import { describePlatformFailure } from "./describe-failure.ts";
 
 /** The emulated attack at the moment when the history is complete. */

@@ -1,9 +1,6 @@
 /** Opens the store for one command, once or until it is stopped. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { hasCluster } from "#adapters/embedded/place-cluster.ts";
-import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
-import { describePostgresFailure, EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
 import { readRuntimeFile } from "#app/runtime-file.ts";
 import type { Config } from "#config/config.ts";
 import { createDatabase, type Database } from "#db/client.ts";
@@ -15,6 +12,9 @@ import { startHint } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { escapeText } from "#lib/text.ts";
 import { Refusal } from "#operations/refusal.ts";
+import { hasCluster } from "#store/embedded/place-cluster.ts";
+import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
+import { describePostgresFailure, EmbeddedPostgresError } from "#store/embedded/postgres-error.ts";
 import { OutputClosedError } from "../edge/edge-io.ts";
 import { describeOutage } from "../start/describe-failure.ts";
 import type { StoreIo } from "./store-command.ts";

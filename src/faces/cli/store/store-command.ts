@@ -1,11 +1,11 @@
 /** Commands that work on the store, and how their errors are shown. */
 import { Command } from "commander";
-import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { describePostgresFailure, EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
 import { messageOf, ServiceError, toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { closestName, escapeText } from "#lib/text.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { describePostgresFailure, EmbeddedPostgresError } from "#store/embedded/postgres-error.ts";
 import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
 import { describePlatformFailure } from "../start/describe-failure.ts";

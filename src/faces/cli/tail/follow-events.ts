@@ -1,14 +1,14 @@
 /** Follows new events, in the store or at a running service. */
 
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { Config } from "#config/config.ts";
-import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import { searchOnward } from "#db/search/open-rows.ts";
+import { searchOnward } from "#db/archive/open-rows.ts";
+import { listKnownZones } from "#db/proof/coverage-report.ts";
+import { listZones } from "#health/service/zones.ts";
 import type { Clock } from "#lib/clock.ts";
 import { LAST_MS } from "#lib/units.ts";
 import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { AskOperation } from "#operations/operation.ts";
-import { listZones } from "#operations/service/zones.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { readPages as readList } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/read-options.ts";
 import { findPages, readPages, toEvents } from "../search/find-pages.ts";

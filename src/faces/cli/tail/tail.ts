@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { Config } from "#config/config.ts";
 import { escapeText } from "#lib/text.ts";
 import type { ArchivedEvent } from "#model/waf-event.ts";
-import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJsonLine, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

@@ -1,15 +1,15 @@
 /** What commands print: tables, events and lines that fit. */
 
-import { shortenText } from "#lib/text.ts";
-import { toDay } from "#model/horizon.ts";
-import type { ArchivedEvent } from "#model/waf-event.ts";
 import {
   type Paint,
   paintColour,
   paintPlain,
   type Style,
-} from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { cutToWidth, measureWidth, padToWidth, wrapText } from "#stages/delivery/message/text-width.ts";
+} from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { cutToWidth, measureWidth, padToWidth, wrapText } from "#delivery/rules/message/text-width.ts";
+import { shortenText } from "#lib/text.ts";
+import { toDay } from "#model/horizon.ts";
+import type { ArchivedEvent } from "#model/waf-event.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 /** Text without control characters, in a style or plain. */

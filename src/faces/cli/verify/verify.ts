@@ -1,5 +1,5 @@
 /** The command that compares stored events with the platform's. */
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+
 import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole, many, showIso, showTime } from "#lib/format.ts";
@@ -8,8 +8,9 @@ import { escapeText, shortenText } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, type Span } from "#model/horizon.ts";
 import { toIso } from "#operations/fields.ts";
-import { type Check, type Difference, widenSpan } from "#operations/verify/check.ts";
-import { runChecks } from "#operations/verify/run-checks.ts";
+import type { EdgeClient } from "#platform/edge-client.ts";
+import { type Check, type Difference, widenSpan } from "#proof/verify/check.ts";
+import { runChecks } from "#proof/verify/run-checks.ts";
 import { SUMMARIES } from "../commands.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { readSpan, readZone, requireZones } from "../options/read-options.ts";

@@ -1,10 +1,10 @@
 /** Hands each new transition to everyone who follows the alerts. */
 
-import type { FeedRow } from "#db/alerting/feed-transitions.ts";
+import { Transitions } from "#alerts/rules/alert-record.ts";
+import { ruleTitle } from "#alerts/rules/alert-spike.ts";
+import { maskNullable } from "#archive/rules/mask.ts";
+import type { FeedRow } from "#db/alerts/feed-transitions.ts";
 import { toError } from "#lib/errors.ts";
-import { Transitions } from "#stages/alerting/alert-record.ts";
-import { ruleTitle } from "#stages/alerting/alert-spike.ts";
-import { maskNullable } from "#stages/archive/mask/mask.ts";
 
 /** Maximum number of transitions in one read. */
 const BATCH = 500;

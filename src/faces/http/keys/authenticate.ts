@@ -1,7 +1,7 @@
 /** Finds the caller of an access key, notes its use, and slows those who guess. */
 import { LRUCache } from "lru-cache";
-import type { FoundApiKey } from "#db/keys/api-keys.ts";
-import type { FoundSession } from "#db/keys/sessions.ts";
+import type { FoundApiKey } from "#db/people/api-keys.ts";
+import type { FoundSession } from "#db/people/sessions.ts";
 import type { Clock } from "#lib/clock.ts";
 import { hashAccessKey, isSameKey, readKeyId } from "#model/access-key.ts";
 import { isRole, scopesOf } from "#model/roles.ts";

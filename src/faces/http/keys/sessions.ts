@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { FLOW_LASTS_MS, type SessionTokens } from "#model/access-key.ts";
 import type { Caller } from "#operations/caller.ts";
-import type { GrantBasis } from "#operations/keys/grant-person.ts";
+import type { GrantBasis } from "#people/keys/grant-person.ts";
 
 /** The holder of a session, and when the session ends without another request. */
 export interface Session {

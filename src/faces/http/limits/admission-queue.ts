@@ -1,10 +1,10 @@
 /** The queue of expensive searches that wait for a turn. */
 
+import type { Searching, SearchWork } from "#archive/search/searching.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import type { Database } from "#db/client.ts";
 import { pause } from "#lib/waiting.ts";
 import { Refusal } from "#operations/refusal.ts";
-import type { Searching, SearchWork } from "#operations/search/searching.ts";
 
 interface AdmissionQueueOptions {
   /** Requests of each kind that run at once, at least 2. */

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
+import {
+  alertmanager,
+  toAlertmanagerAlerts,
+} from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { createSecret } from "#lib/secret.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { alertmanager, toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

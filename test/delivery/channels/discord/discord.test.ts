@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   DISCORD_LIMITS,
   toDiscord,
@@ -7,8 +6,9 @@ import {
   toDiscordMessage,
   toDiscordNote,
   toDiscordQuote,
-} from "#stages/delivery/channels/discord/discord-message.ts";
-import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
+} from "#delivery/receivers/channels/discord/discord-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

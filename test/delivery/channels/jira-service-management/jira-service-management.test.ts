@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSecret } from "#lib/secret.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   jiraServiceManagement,
   toJiraRequests,
-} from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
+} from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
+import { createSecret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { messageOf } from "../../support/messages.ts";
 import { CANARY, failureOf, sendOptions } from "../../support/receiver.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { OPSGENIE_LIMITS, toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { OPSGENIE_LIMITS, toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
-import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
+import { startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { createSecret } from "#lib/secret.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   PAGERDUTY_LIMITS,
   pagerduty,
   toPagerDutyEvent,
-} from "#stages/delivery/channels/pagerduty/pagerduty.ts";
-import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
+} from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
+import { createSecret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { toWholeSlackMessage } from "#delivery/receivers/channels/slack/slack-blocks.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { toWholeSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { messageOf } from "../../support/messages.ts";
 import { CANARY, failureOf, POSTING, sendOptions } from "../../support/receiver.ts";

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   SLACK_LIMITS,
   toMrkdwn,
   toMrkdwnCode,
   toMrkdwnQuote,
   toSlackMessage,
-} from "#stages/delivery/channels/slack/slack-blocks.ts";
-import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
+} from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import {
   CONSOLE,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
+import { TEAMS_MAX_BYTES, toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { TEAMS_MAX_BYTES, toTeamsMessage } from "#stages/delivery/channels/teams/teams.ts";
-import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
+import { startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat } from "../../support/format-promises.ts";
 import { messageOf, messageSaying } from "../../support/messages.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
+import { terminal } from "#delivery/receivers/channels/terminal/terminal.ts";
+import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { measureWidth } from "#delivery/rules/message/text-width.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
-import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
-import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { measureWidth } from "#stages/delivery/message/text-width.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import {
   CONSOLE,

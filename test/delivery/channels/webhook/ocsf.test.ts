@@ -1,11 +1,11 @@
 import { Webhook } from "standardwebhooks";
 import { expect, onTestFinished, test } from "vitest";
+import { toOcsfFinding } from "#delivery/receivers/channels/webhook/to-ocsf-finding.ts";
+import { webhook } from "#delivery/receivers/channels/webhook/webhook.ts";
+import { MAX_BODY_BYTES } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { toOcsfFinding } from "#stages/delivery/channels/webhook/to-ocsf-finding.ts";
-import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
-import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.ts";
-import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
+import { startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { findOcsfMistakes } from "#test/support/validate-ocsf.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import {

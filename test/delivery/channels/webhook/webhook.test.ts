@@ -1,11 +1,11 @@
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SendOptions } from "#delivery/receivers/channel-definition.ts";
+import { webhook } from "#delivery/receivers/channels/webhook/webhook.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import { createSecret } from "#lib/secret.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
-import type { SendOptions } from "#stages/delivery/channel-definition.ts";
-import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
-import { MAX_BODY_BYTES, toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
-import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import { hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { NOW, SIGNING_SECRET, sendOptions } from "../../support/receiver.ts";

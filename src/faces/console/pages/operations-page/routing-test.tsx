@@ -1,8 +1,8 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { ExplainedRouting } from "#alerts/test-routes.ts";
 import { formatDuration } from "#lib/format.ts";
 import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
-import type { ExplainedRouting } from "#operations/routing/test-routes.ts";
 import { call } from "../../api/client.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";

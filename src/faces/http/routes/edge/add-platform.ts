@@ -1,12 +1,12 @@
 /** Adds the routes that answer as the platform does. */
 import type { FastifyError, FastifyInstance } from "fastify";
 import { z } from "zod";
-import { ApiKeyList, ApiKeyListQuery } from "#adapters/edge/contract/account.ts";
-import { LegacyError } from "#adapters/edge/contract/errors.ts";
 import type { Queryable } from "#db/client.ts";
-import { pageLiveApiKeys } from "#db/keys/api-keys.ts";
+import { pageLiveApiKeys } from "#db/people/api-keys.ts";
 import { isObject } from "#lib/json.ts";
 import { maskAccessKey } from "#model/access-key.ts";
+import { ApiKeyList, ApiKeyListQuery } from "#platform/contract/account.ts";
+import { LegacyError } from "#platform/contract/errors.ts";
 import { addJsonParser } from "../read-body.ts";
 import { addExportEventLogs } from "./export-event-logs.ts";
 import { addListEventLogs } from "./list-event-logs.ts";

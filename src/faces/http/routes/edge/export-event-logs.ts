@@ -3,15 +3,6 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { GenericRequestResponse } from "#adapters/edge/contract/errors.ts";
-import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs.ts";
-import type { ScratchFile } from "#db/archive/archive-reader.ts";
-import type { ExportFormName } from "#model/kinds.ts";
-import { maySeeZone } from "#operations/caller.ts";
-import { Refusal } from "#operations/refusal.ts";
-import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
-import { exportParquet } from "#operations/search/export-parquet.ts";
-import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN, type SearchRequest } from "#operations/search/searching.ts";
 import {
   EXPORT_HEADER,
   EXPORT_NAMES,
@@ -22,10 +13,19 @@ import {
   preferredForm,
   toCsvLine,
   toNdjsonLine,
-} from "#stages/archive/csv/export-lines.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
-import { asksMethod } from "#stages/archive/query/plan-search.ts";
-import type { ExportForm } from "#stages/archive/sql/export-events.ts";
+} from "#archive/rules/export-lines.ts";
+import { maskAddress } from "#archive/rules/mask.ts";
+import { asksMethod } from "#archive/rules/query/plan-search.ts";
+import type { ExportForm } from "#archive/rules/sql/export-events.ts";
+import { exportEvents, type RunPart } from "#archive/search/export-events.ts";
+import { exportParquet } from "#archive/search/export-parquet.ts";
+import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN, type SearchRequest } from "#archive/search/searching.ts";
+import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import type { ExportFormName } from "#model/kinds.ts";
+import { maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { GenericRequestResponse } from "#platform/contract/errors.ts";
+import { EventLogsExportRequest } from "#platform/contract/event-logs.ts";
 import { clientGone } from "../../operations.ts";
 import {
   PLATFORM_TAGS,

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { EventLogListResponse } from "#adapters/edge/contract/event-logs.ts";
-import { parseLogDay } from "#adapters/edge/list-event-logs.ts";
+import { toListEntry } from "#archive/rules/records/to-row.ts";
+import { listDay, readRecords } from "#archive/search/read-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
-import { listDay, readRecords } from "#operations/search/read-records.ts";
-import { toListEntry } from "#stages/archive/records/to-row.ts";
+import { EventLogListResponse } from "#platform/contract/event-logs.ts";
+import { parseLogDay } from "#platform/list-event-logs.ts";
 import { clientGone } from "../../operations.ts";
 import {
   failureBlock,

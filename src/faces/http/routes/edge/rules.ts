@@ -1,13 +1,13 @@
 /** The platform's routes of a rule: advice and daily counts. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { AiRecommendationResponse, WafRuleMetricsResponse } from "#adapters/edge/contract/rules.ts";
-import { readStoredAdvice, type StoredAdvice } from "#db/alerting/advice.ts";
+import { maskText } from "#archive/rules/mask.ts";
+import { readStoredAdvice, type StoredAdvice } from "#db/alerts/advice.ts";
 import { type RuleDay, readRuleDays } from "#db/detection/trends.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { ANSWER_KEEPS_MS, ASKING, MODEL_FAILED, NO_RECOMMENDATION } from "#model/advice.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
-import { maskText } from "#stages/archive/mask/mask.ts";
+import { AiRecommendationResponse, WafRuleMetricsResponse } from "#platform/contract/rules.ts";
 import {
   type AskedAdvice,
   failureBlock,

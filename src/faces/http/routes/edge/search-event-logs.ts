@@ -1,10 +1,9 @@
 /** The platform's route of the search. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { EventLogsSearchRequest, EventLogsSearchResponse } from "#adapters/edge/contract/event-logs.ts";
-import type { SearchSource } from "#model/kinds.ts";
-import { searchGroups, searchRows } from "#operations/search/find-by-method.ts";
-import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
+import { toSearchRow } from "#archive/rules/records/to-row.ts";
+import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import { type RecordDeps, readRecords } from "#archive/search/read-records.ts";
 import {
   planBody,
   priceSearch,
@@ -12,8 +11,9 @@ import {
   SEARCH_SPAN,
   type SearchDeps,
   type SearchRequest,
-} from "#operations/search/searching.ts";
-import { toSearchRow } from "#stages/archive/records/to-row.ts";
+} from "#archive/search/searching.ts";
+import type { SearchSource } from "#model/kinds.ts";
+import { EventLogsSearchRequest, EventLogsSearchResponse } from "#platform/contract/event-logs.ts";
 import { clientGone } from "../../operations.ts";
 import { readJsonBody } from "../read-body.ts";
 import {

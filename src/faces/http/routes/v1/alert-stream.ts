@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import { type FeedRow, readFeed, readFeedEnd } from "#db/alerts/feed-transitions.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Caller } from "#operations/caller.ts";
 import { known, maySee, visibleZones, ZoneId } from "#operations/fields.ts";

@@ -2,15 +2,15 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listAlerts } from "#db/alerting/alert-reports.ts";
-import type { AlertRow } from "#db/alerting/alerts.ts";
+import { maskMessage, summariseAlert } from "#alerts/operations/mask-message.ts";
+import { parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
+import { maskNullable } from "#archive/rules/mask.ts";
+import { listAlerts } from "#db/alerts/alert-reports.ts";
+import type { AlertRow } from "#db/alerts/alerts.ts";
+import { outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import { toPlainLines } from "#delivery/rules/message/outline-lines.ts";
 import { escapeMarkup, toLine } from "#lib/text.ts";
-import { maskMessage, summariseAlert } from "#operations/alerts/mask-message.ts";
 import { known, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
-import { parseDetails, toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { maskNullable } from "#stages/archive/mask/mask.ts";
-import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
-import { toPlainLines } from "#stages/delivery/message/outline-lines.ts";
 import type { OperationParts } from "../../operations.ts";
 
 const MAX_ENTRIES = 50;

@@ -3,15 +3,15 @@ import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { ZoneId } from "#operations/fields.ts";
-import { OPERATIONS } from "#operations/index.ts";
 import {
   ABOUT_SEARCH,
   EXPORT_FORMAT,
   planNative,
   SEARCH_SPAN,
   SEARCH_WINDOW,
-} from "#operations/search/searching.ts";
+} from "#archive/search/searching.ts";
+import { ZoneId } from "#operations/fields.ts";
+import { OPERATIONS } from "#operations/index.ts";
 import { addOperations, type OperationParts } from "../../operations.ts";
 import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
 import type { PlatformDeps } from "../edge/platform.ts";

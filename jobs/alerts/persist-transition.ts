@@ -1,0 +1,177 @@
+/** Stores transitions, and raises alerts about Longwatch itself. */
+
+import { notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
+import {
+  type AlertRecord,
+  NOBODY,
+  nextAlert,
+  parseDetails,
+  type Recipients,
+  toAlertRecord,
+} from "#alerts/rules/alert-record.ts";
+import { addLinks } from "#alerts/rules/message/links.ts";
+import { buildSelfMessage, type SelfMessageFacts } from "#alerts/rules/message/self-message.ts";
+import type { SelfChange } from "#alerts/rules/self/coverage-alert.ts";
+import { reasonOf, type SelfRoute, type SelfSubject } from "#alerts/rules/self-alert.ts";
+import {
+  type AlertRow,
+  changeAlert,
+  describeAlert,
+  insertAlerts,
+  insertNotifications,
+  readNewestAlerts,
+} from "#db/alerts/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import type { NotifyReason } from "#model/kinds.ts";
+import type { ZoneFacts } from "#model/zones.ts";
+
+interface NewTransition {
+  /** The alert as it was read; null if there was none. */
+  readonly row: AlertRow | null;
+  readonly before: AlertRecord | null;
+  /** The alert after the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: NotifyReason;
+  readonly recipients: Partial<Recipients>;
+  readonly identity: Pick<AlertRow, "fingerprint" | "kind" | "zoneId" | "ruleId">;
+  readonly toMessage: (alertId: number) => AlertMessage | Promise<AlertMessage>;
+}
+
+/** Returns the row of an alert. */
+export function toStored(
+  { state, transition, spikeId, firedAtMs, resolvedAtMs, transitions }: AlertRecord,
+  { fingerprint, kind, zoneId, ruleId }: NewTransition["identity"],
+) {
+  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
+  const identity = { fingerprint, kind, zoneId, ruleId };
+  const firedAt = new Date(firedAtMs);
+  return { ...identity, state, transition, transitions: [...transitions], spikeId, resolvedAt, firedAt };
+}
+
+/** Writes a transition, its message and its outbox rows. Returns false if the alert has moved since it was read. */
+export async function persistTransition(tx: Queryable, change: NewTransition): Promise<boolean> {
+  const { row, before, alert, reason, recipients, identity, toMessage } = change;
+  const { firedAt, ...stored } = toStored(alert, identity);
+  const alertId =
+    row === null || reason === "first"
+      ? (await insertAlerts(tx, [{ ...stored, firedAt }])).get(identity.fingerprint)
+      : (await changeAlert(tx, row, stored))
+        ? row.id
+        : undefined;
+  if (alertId === undefined) return false;
+  const message = await toMessage(alertId);
+  await describeAlert(tx, alertId, { details: { message }, spikeId: alert.spikeId });
+  await insertNotifications(tx, toNotifications(message, recipients, before));
+  return true;
+}
+
+export interface SelfAlertDeps {
+  readonly database: Database;
+  readonly log: Pick<Log, "info" | "error">;
+  readonly routeOf: (subject: SelfSubject) => SelfRoute;
+}
+
+interface SelfAlert {
+  /** The subject of the alert, for the log: `coverage`. */
+  readonly about: string;
+  readonly fingerprint: string;
+  readonly zoneId: number | null;
+  /** The newest alert of the fingerprint. */
+  readonly row: AlertRow | null;
+  /** Null if there is no reason for an alert and none is open. */
+  readonly news: SelfChange | null;
+  readonly nowMs: number;
+  /** More fields for the log. */
+  readonly facts?: object;
+}
+
+/**
+ * Writes the next transition of an alert about Longwatch itself. Returns whether one was written. Without one the
+ * headline of an open alert is updated.
+ */
+export async function raiseSelfAlert(deps: SelfAlertDeps, given: SelfAlert): Promise<boolean> {
+  const { database, log, routeOf } = deps;
+  const { about, zoneId, row, news, facts } = given;
+  if (news === null) return false;
+  const { severity } = news;
+  const route = routeOf({ zoneId, severity });
+  const headline = nameZoneIn(news.headline, zoneId, route.zone);
+  const reason = reasonOf(news, row === null ? null : toAlertRecord(row), route);
+  if (reason === "none") {
+    if (row !== null) await updateHeadline(database, row, headline);
+    return false;
+  }
+  const change = { ...given, news: { ...news, headline }, reason, route };
+  if (!(await inTransaction(database, ({ tx }) => write(tx, change)))) return false;
+  const logged = { zoneId, severity, headline, ...facts };
+  if (reason === "resolved") log.info(logged, `${about} recovered`);
+  else log.error(logged, `${about} failed`);
+  return true;
+}
+
+/** Returns the headline with the zone's name after its number, for headlines that begin with the number. */
+function nameZoneIn(headline: string, zoneId: number | null, { zoneName }: ZoneFacts): string {
+  const begin = `Zone ${zoneId}:`;
+  if (zoneId === null || zoneName === undefined || !headline.startsWith(begin)) return headline;
+  return `Zone ${zoneId} (${zoneName}):${headline.slice(begin.length)}`;
+}
+
+async function updateHeadline({ db }: Database, row: AlertRow, headline: string): Promise<void> {
+  const { message } = parseDetails(row.details);
+  if (message === null || message.headline === headline) return;
+  await describeAlert(db, row.id, { details: { message: { ...message, headline } }, spikeId: null });
+}
+
+interface SelfTransition extends SelfAlert {
+  readonly news: SelfChange;
+  readonly reason: SelfMessageFacts["reason"];
+  readonly route: SelfRoute;
+}
+
+/**
+ * Writes the transition. A resolve goes to every channel that was notified, any other transition to the channels of
+ * the route.
+ */
+async function write(tx: Queryable, given: SelfTransition): Promise<boolean> {
+  const { fingerprint, zoneId, news, nowMs, route } = given;
+  const { row, reason } = await findEpisode(tx, given);
+  const { severity, headline, openedAtMs } = news;
+  const { silencedBy, links, zone } = route;
+  const before = row === null ? null : toAlertRecord(row);
+  const isEnd = before !== null && reason === "resolved";
+  const routed = silencedBy === null ? route.channels : [];
+  const recipients = { ...NOBODY, notified: isEnd ? [...notifiedChannels(before)] : routed };
+  const occurrence = { id: null, severity, openedAtMs };
+  const alert = nextAlert(before, {
+    reason,
+    occurrence,
+    recipients,
+    nowMs,
+    mute: { silencedBy, mutedBy: null },
+  });
+  const toMessage = (alertId: number) => {
+    const facts = { alertId, fingerprint, alert, reason, severity, zoneId, zone, headline };
+    return addLinks(buildSelfMessage(facts), links, nowMs);
+  };
+  const identity = { fingerprint, kind: "self", zoneId, ruleId: null };
+  return persistTransition(tx, { row, before, alert, reason, recipients, identity, toMessage });
+}
+
+/**
+ * Returns the alert that the transition belongs to. An episode that a person has resolved while its cause went on fires
+ * again as the same alert: receivers would take a second alert that began at the same moment for a repetition of the
+ * first.
+ */
+async function findEpisode(
+  tx: Queryable,
+  { fingerprint, row, reason, news }: SelfTransition,
+): Promise<Pick<SelfTransition, "row" | "reason">> {
+  if (reason !== "first" && row !== null) return { row, reason };
+  const newest = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint);
+  const isSame =
+    newest !== undefined && newest.state === "resolved" && newest.firedAt.getTime() >= news.openedAtMs;
+  return isSame ? { row: newest, reason: "worse" } : { row: null, reason };
+}

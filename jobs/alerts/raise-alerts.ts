@@ -1,0 +1,326 @@
+import { z } from "zod";
+import { notifiedChannels } from "#alerts/rules/alert-history.ts";
+import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
+import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
+import { type Assess, type Context, createAssessor } from "#alerts/rules/assess.ts";
+import { type Decision, decide } from "#alerts/rules/decide.ts";
+import { headlineOf } from "#alerts/rules/message/headline.ts";
+import {
+  alertOf,
+  endTogether,
+  findDeciding,
+  findTakeOvers,
+  findWaitingSums,
+} from "#alerts/rules/one-cause.ts";
+import { withSameMisfires } from "#alerts/rules/same-misfire.ts";
+import { routeSelf } from "#alerts/rules/self-alert.ts";
+import type { Silence } from "#alerts/rules/silence.ts";
+import { gradeByVerdict, toSituation } from "#alerts/rules/verdict-effects.ts";
+import { readAsks } from "#db/alerts/advice.ts";
+import {
+  type AlertRow,
+  readNewestAlerts,
+  readRaisableSpikes,
+  resolveUnnotified,
+  takeOverAlert,
+  type UnnotifiedResolve,
+} from "#db/alerts/alerts.ts";
+import type { Database } from "#db/client.ts";
+import { readFirstEventMinutes } from "#db/detection/source-events.ts";
+import { readVerdicts } from "#db/detection/verdicts.ts";
+import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import type { ActionStates } from "#model/action-class.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import type { NotifyReason } from "#model/kinds.ts";
+import { isChangeKind, startOfHistory } from "#model/rules.ts";
+import { dueVerdictTime } from "#model/verdict.ts";
+import { isEnding } from "#model/words.ts";
+import { defineJob, oneAtATime } from "#store/queue/define-job.ts";
+import type { JobContext } from "../context.ts";
+import { reportCoverage } from "../proof/report-coverage.ts";
+import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
+import { readActiveSilences } from "./report-silences.ts";
+
+/** A spike that opened and closed while no alert was raised still raises one, for this long. */
+const MISSED_SPIKE_MS = 24 * 3_600_000;
+/** How long a message waits for a verdict that is due. With the pause until the next run it is sent within 3 seconds. */
+const VERDICT_WAIT_MS = 2_500;
+/** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
+const MOST_JUDGED = 500;
+
+/** Alerts that notify nobody are written so many in one transaction. */
+const UNSENT_AT_ONCE = 500;
+
+export interface RaiseAlertsDeps
+  extends Pick<JobContext, "database" | "clock" | "log" | "routing" | "zoneIds" | "afterAlerts"> {
+  /**
+   * The channels' capabilities decide what a later message does on a channel. If left out, every channel posts anew.
+   */
+  readonly notifiers?: ReadonlyMap<string, Pick<Notifier, "capabilities">>;
+  /** Called while a message waits for a verdict that is due. If left out, no message waits. */
+  readonly whileAwaited?: () => void;
+  /** If left out, the built-in words say what became of requests. */
+  readonly actions?: ActionStates;
+}
+
+/**
+ * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike
+ * once, mute, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and
+ * written under the lock of its spike, and only from the transition that was read. An alert that cannot be raised does
+ * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
+ */
+export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
+  const overdueSince = new Map<number, number>();
+  const waitFor = createWait(deps.whileAwaited);
+  return defineJob({
+    name: "raise-alerts",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 5,
+    timeoutMs: 60_000,
+    // Runs that overlap would each try what all of them have read, and wait for one another's locks.
+    run: oneAtATime(async (_payload, signal) => {
+      const silences = await readActiveSilences(deps.database.db, deps.log, deps.clock());
+      // A failure of one kind of alert does not stop the other kind.
+      const runs = await Promise.allSettled([
+        raiseCoverage(deps, { silences, overdueSince }),
+        raiseSpikes(deps, { silences, waitFor }, signal),
+      ]);
+      if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
+      for (const run of runs) if (run.status === "rejected") throw run.reason;
+    }),
+  });
+}
+
+async function raiseCoverage(
+  deps: RaiseAlertsDeps,
+  { silences, overdueSince }: { silences: readonly Silence[]; overdueSince: Map<number, number> },
+): Promise<number> {
+  const context = { routing: deps.routing(), silences, nowMs: deps.clock() };
+  return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(context, subject) });
+}
+
+/** Returns how many transitions were written. */
+async function raiseSpikes(
+  deps: RaiseAlertsDeps,
+  { silences, waitFor }: { silences: readonly Silence[]; waitFor: WaitFor },
+  signal: AbortSignal,
+): Promise<number> {
+  const { database, log } = deps;
+  const nowMs = deps.clock();
+  const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
+  const routing = deps.routing();
+  const read = endTogether(
+    rows.map((row) => toAlertSpike(row, routing.zones)),
+    nowMs,
+  );
+  if (read.length === 0) return 0;
+  const alerts = new Map(await readNewestAlerts(database.db, read.map(alertOf)));
+  const found = await takeOver(database, read, alerts);
+  const judged = findJudged(findDeciding(found), alerts);
+  const verdicts = await readVerdicts(
+    database.db,
+    judged.map(({ id }) => id),
+  );
+  const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
+  const spikes = found.map((spike) =>
+    gradeByVerdict(spike, verdicts.get(spike.id) ?? [], {
+      effects: routing.verdict,
+      members: membersOf.get(spike.id) ?? [],
+    }),
+  );
+  const isNew = (spike: AlertSpike) => alerts.get(alertOf(spike))?.spikeId !== spike.id;
+  const awaited = waitFor(
+    judged.filter((spike) => {
+      const known = verdicts.get(spike.id)?.at(-1)?.look;
+      if (isNew(spike)) return known === undefined;
+      return known !== undefined && dueVerdictTime(spike.openedAtMs, nowMs, known) !== null;
+    }),
+    nowMs,
+  );
+  const waiting = new Set([...awaited, ...findWaitingSums(found, nowMs).map(({ id }) => id)]);
+  const context = await readContext(deps, spikes, { alerts, silences, verdicts, awaited: waiting, nowMs });
+  const assess = createAssessor(context);
+  const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
+  if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
+  if (failures.length > 0) throw failures[0];
+  return reasons.length;
+}
+
+async function readContext(
+  { database, routing, notifiers, actions }: RaiseAlertsDeps,
+  spikes: readonly AlertSpike[],
+  {
+    alerts,
+    ...given
+  }: Pick<Context, "nowMs" | "silences" | "verdicts" | "awaited"> & {
+    alerts: ReadonlyMap<string, AlertRow>;
+  },
+): Promise<Context> {
+  const zoneIds = [...new Set(spikes.map(({ zoneId }) => zoneId))];
+  const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
+  const context = {
+    ...given,
+    routing: routing(),
+    asks: await readAsks(database.db, span),
+    firstMinutes: await readFirstEventMinutes(database.db, zoneIds, startOfHistory(given.nowMs)),
+    firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
+    laterMessageOf: (channel: string) =>
+      notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
+    actions,
+  };
+  return withSameMisfires(context, spikes, (spike) => recordOf(alerts, alertOf(spike)));
+}
+
+function recordOf(alerts: ReadonlyMap<string, AlertRow>, fingerprint: string): AlertRecord | null {
+  const row = alerts.get(fingerprint);
+  return row === undefined ? null : toAlertRecord(row);
+}
+
+type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
+
+/** Returns a function that returns the spikes, among those of which a verdict is due, whose message still waits for it. */
+function createWait(whileAwaited: (() => void) | undefined): WaitFor {
+  let seenSince: ReadonlyMap<number, number> = new Map();
+  return (spikes, nowMs) => {
+    seenSince = new Map(spikes.map(({ id }) => [id, seenSince.get(id) ?? nowMs]));
+    if (whileAwaited === undefined) return new Set();
+    const awaited = [...seenSince].filter(([, since]) => nowMs - since < VERDICT_WAIT_MS);
+    if (awaited.length > 0) whileAwaited();
+    return new Set(awaited.map(([id]) => id));
+  };
+}
+
+/**
+ * Lets incidents go on with the alerts of rules that they explain. Returns the spikes, with the alerts that they took over.
+ * Changes `alerts` where an alert has got another spike. Of two replicas one takes an alert over, and the other one sees it in
+ * its next run.
+ */
+async function takeOver(
+  database: Database,
+  spikes: readonly AlertSpike[],
+  alerts: Map<string, AlertRow>,
+): Promise<AlertSpike[]> {
+  const taken = new Map<AlertSpike, string>();
+  for (const { spike, member } of findTakeOvers(spikes, (one) => recordOf(alerts, fingerprintOf(one)))) {
+    const row = alerts.get(fingerprintOf(member));
+    if (row === undefined || !(await takeOverAlert(database, spike.id, row))) continue;
+    alerts.set(row.fingerprint, { ...row, spikeId: spike.id });
+    taken.set(spike, row.fingerprint);
+  }
+  return spikes.map((spike) => ({ ...spike, takesOver: taken.get(spike) ?? spike.takesOver ?? null }));
+}
+
+/** Returns the spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
+function findJudged(spikes: readonly AlertSpike[], alerts: ReadonlyMap<string, AlertRow>): AlertSpike[] {
+  const wasNotified = (one: AlertSpike) => {
+    const alert = recordOf(alerts, alertOf(one));
+    return alert !== null && notifiedChannels(alert).size > 0;
+  };
+  const judged = spikes.filter(
+    (one) =>
+      !isChangeKind(one.kind) && (one.memberOf == null || wasNotified(one)) && !isResolved(one, alerts),
+  );
+  return judged.toSorted((a, b) => b.id - a.id).slice(0, MOST_JUDGED);
+}
+
+/** Returns whether a person has resolved the alert of the spike. */
+function isResolved(spike: AlertSpike, alerts: ReadonlyMap<string, AlertRow>): boolean {
+  const row = alerts.get(alertOf(spike));
+  return row?.state === "resolved" && row.spikeId !== null && row.spikeId >= spike.id;
+}
+
+interface Raised {
+  readonly reasons: readonly NotifyReason[];
+  readonly failures: readonly unknown[];
+}
+
+/**
+ * Raises the alert of each spike by itself, as far as there is anything to write. What another runner has written since
+ * the rows were read is seen under the lock of the spike.
+ */
+async function raiseEach(
+  { database, log }: RaiseAlertsDeps,
+  spikes: readonly AlertSpike[],
+  { alerts, context, assess }: { alerts: ReadonlyMap<string, AlertRow>; context: Context; assess: Assess },
+  signal: AbortSignal,
+): Promise<Raised> {
+  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
+  const reasons: NotifyReason[] = [];
+  const failures: unknown[] = [];
+  const quiet: UnnotifiedResolve[] = [];
+  const unsent: AlertSpike[] = [];
+  const fail = (spikeId: number, thrown: unknown) => {
+    failures.push(thrown);
+    log.error({ err: thrown, spikeId }, "alert not raised");
+  };
+  for (const spike of findDeciding(spikes)) {
+    signal.throwIfAborted();
+    const members = membersOf.get(spike.id) ?? [];
+    try {
+      const assessment = assess(spike);
+      const row = alerts.get(alertOf(spike)) ?? null;
+      const alert = row === null ? null : toAlertRecord(row);
+      // Decided without a lock: in most runs most spikes have no transition.
+      const decision = decide(toSituation(assessment, alert), context);
+      const isChanged =
+        decision !== null ||
+        (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));
+      if (!isChanged) continue;
+      const resolve =
+        row === null || alert === null ? null : toUnnotifiedResolve(row, alert, spike, decision);
+      if (resolve !== null) quiet.push(resolve);
+      else if (row === null && spike.closedAtMs === null && members.length === 0 && isUnsent(decision))
+        unsent.push(spike);
+      else reasons.push(...(await raiseSpike(database, { spike, members }, context, assess)));
+    } catch (thrown) {
+      fail(spike.id, thrown);
+    }
+  }
+  for (let start = 0; start < unsent.length; start += UNSENT_AT_ONCE) {
+    signal.throwIfAborted();
+    const some = unsent.slice(start, start + UNSENT_AT_ONCE);
+    try {
+      const raised = await raiseUnsent(database, some, context, assess);
+      reasons.push(...Array<NotifyReason>(raised).fill("first"));
+    } catch {
+      for (const spike of some)
+        await raiseSpike(database, { spike, members: [] }, context, assess).then(
+          (raised) => reasons.push(...raised),
+          (thrown: unknown) => fail(spike.id, thrown),
+        );
+    }
+  }
+  const resolved = quiet.length === 0 ? 0 : await resolveUnnotified(database.db, quiet, context.nowMs);
+  return { reasons: [...reasons, ...Array<NotifyReason>(resolved).fill("resolved")], failures };
+}
+
+/**
+ * Returns the resolve of an alert that no channel was notified of. Such alerts are resolved in a few statements,
+ * because a flood leaves thousands of them. Null for any other decision.
+ */
+function toUnnotifiedResolve(
+  row: AlertRow,
+  before: AlertRecord,
+  spike: AlertSpike,
+  decision: Decision | null,
+): UnnotifiedResolve | null {
+  if (decision === null || !isEnding(decision.reason) || row.spikeId !== spike.id) return null;
+  if (notifiedChannels(before).size > 0) return null;
+  const { state, transition, transitions } = decision.alert;
+  const changed = {
+    state,
+    transition,
+    reason: decision.reason,
+    endedAt: spike.closedAtMs,
+    headline: headlineOf(spike, state),
+  };
+  return { id: row.id, seen: row.transition, entry: transitions.at(-1), changed };
+}
+
+function countEach(reasons: readonly NotifyReason[]): Partial<Record<NotifyReason, number>> {
+  const counts: Partial<Record<NotifyReason, number>> = {};
+  for (const reason of reasons) counts[reason] = (counts[reason] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,186 @@
+/** What a verdict does to the severity, and why no channel is notified. */
+
+import { DEFAULT_Z } from "#detection/rules/detection-settings.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { MANY_ADDRESSES } from "#model/ip-address.ts";
+import type { Severity } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rules.ts";
+import { countRequests, isSureAttack, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { gravestOf, isGraver } from "#model/words.ts";
+import type { AlertRecord } from "./alert-record.ts";
+import { type AlertSpike, isCalm, isSettled } from "./alert-spike.ts";
+import type { Assessment } from "./assess.ts";
+import type { Situation } from "./decide.ts";
+import { DEFAULT_EFFECTS, type VerdictEffects } from "./routing/routing.ts";
+
+/** A rise is beyond doubt so far above the line from which its rule spikes. */
+const BEYOND_DOUBT = 1.5;
+/** Shares of what rose from which it is something that the zone has not had. */
+const LEAST_NEW = 0.5;
+const LEAST_IDIOMS = 0.2;
+/** With lower odds something hostile is hardly likelier than the rest together, and nobody is woken as for a certain attack. */
+const LIKELY_ODDS = 0.75;
+
+/** Requests of a few senders from which on people are notified: hostile and not stopped, hostile, and stopped. */
+const HOSTILE_THROUGH = 20;
+const HOSTILE_STOPPED = 40;
+const STOPPED = 40;
+
+/**
+ * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
+ * them counts. A later verdict may raise what an earlier one has lowered.
+ *
+ * | verdict                                             | a rule                                  | an incident      |
+ * |-----------------------------------------------------|-----------------------------------------|------------------|
+ * | none                                                | as it is                                | as it is         |
+ * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | critical |
+ * | attack, likely                                      | as it is, at least a warning            | as it is         |
+ * | attack, hardly likelier than the rest               | as it is, from a warning to an error    | at most an error |
+ * | misfire, broken client, crawler                     | at most a warning                       | at most a warning|
+ * | broken client of many unknown addresses             | at most a warning                       | at most an error |
+ * | scanner                                             | a warning                               | as an attack     |
+ * | unclear, most like an attack or a scanner           | a warning                               | at most an error |
+ * | unclear                                             | at most a warning                       | at most an error |
+ *
+ * So a rule alone pages only if its verdict says attack. A botnet can imitate one client that repeats a request: many new
+ * addresses are no broken client.
+ */
+export function gradeByVerdict(
+  spike: AlertSpike,
+  verdicts: readonly StoredVerdict[],
+  {
+    effects = DEFAULT_EFFECTS,
+    members = [],
+  }: { readonly effects?: VerdictEffects | undefined; readonly members?: readonly AlertSpike[] } = {},
+): AlertSpike {
+  const latest = verdicts.at(-1);
+  const own = gravestOf([spike, ...members].map(({ severity }) => severity));
+  if (latest === undefined || isChangeKind(spike.kind)) return { ...spike, severity: own };
+  return { ...spike, severity: gradeOf({ ...spike, severity: own }, latest, effects) };
+}
+
+function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: VerdictEffects): Severity {
+  const { severity } = spike;
+  const isRule = spike.kind !== "sources";
+  const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
+  const asLikely = () => (verdict.odds < LIKELY_ODDS ? atMost("error") : severity);
+  if (verdict.said === "attack")
+    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict) : asLikely();
+  if (lower.some((one) => one === verdict.said)) return atMost("warning");
+  switch (verdict.said) {
+    case "misfire":
+    case "crawler":
+      return atMost("warning");
+    case "broken-client":
+      return atMost(isImitable(verdict) && !isRule ? "error" : "warning");
+    case "scanner":
+      return isRule ? "warning" : asLikely();
+    case "unclear":
+      if (!isRule) return atMost("error");
+      return verdict.likeliest === "attack" || verdict.likeliest === "scanner"
+        ? "warning"
+        : atMost("warning");
+    default:
+      return verdict.said satisfies never;
+  }
+}
+
+function raiseFor(spike: AlertSpike, verdict: StoredVerdict): Severity {
+  const least = gravestOf([spike.severity, "warning"]);
+  if (!isSureAttack(verdict)) return least;
+  const isClear = spike.kind === "sources" || spike.score >= DEFAULT_Z + BEYOND_DOUBT || isNew(verdict);
+  if (!isClear) return least;
+  const isMany = verdict.counts.addresses >= MANY_ADDRESSES || verdict.counts.addresses === 0;
+  if (spike.kind === "new-rule") return isMany ? gravestOf([least, "error"]) : least;
+  return isMany || spike.kind === "sources" ? "critical" : least;
+}
+
+/** Returns whether what rose is something that the zone has not had: networks, fingerprints, idioms of attacks. */
+function isNew({ features }: StoredVerdict): boolean {
+  const share = (name: "usualAsn" | "usualJa4" | "idiom") => features[name].value;
+  return (
+    (share("usualAsn") ?? 1) < LEAST_NEW ||
+    (share("usualJa4") ?? 1) < LEAST_NEW ||
+    (share("idiom") ?? 0) > LEAST_IDIOMS
+  );
+}
+
+/** Many addresses, of networks that are not usual and without sessions, may be a botnet. */
+function isImitable({ counts, features, odds }: StoredVerdict): boolean {
+  const isKnown = (features.usualAsn.value ?? 0) >= LEAST_NEW || (features.session.value ?? 0) >= LEAST_NEW;
+  return counts.addresses >= MANY_ADDRESSES && !(isKnown && odds >= SURE_ODDS);
+}
+
+/**
+ * Returns whether people are notified of a spike although few addresses send it, or nothing is usual yet: the requests hold idioms of
+ * attacks and got through, or so many that it does not matter, or the WAF stops so many requests that somebody is cut off. `share`
+ * is the part of these numbers that is enough.
+ */
+export function isTroublesome(verdicts: readonly StoredVerdict[], share = 1): boolean {
+  const verdict = verdicts.at(-1);
+  if (verdict === undefined) return false;
+  const { blocked, challenged, hostile = 0, hostileThrough = 0 } = verdict.counts;
+  if (hostileThrough >= share * HOSTILE_THROUGH || hostile >= share * HOSTILE_STOPPED) return true;
+  return Math.min(blocked + challenged, countRequests(verdict.counts)) >= share * STOPPED;
+}
+
+/**
+ * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the alert that it is part
+ * of, a misfire that people know, the digest for a silent rule, too few addresses, or a zone's first day. The first that applies is stored.
+ */
+export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
+  const { spike, silencedBy, isInhibited, isMember, isSameMisfire, isSmall, isUntried, route, advice } =
+    assessment;
+  const mutes = [
+    ["inhibition", isInhibited],
+    ["incident", isMember],
+    ["misfire", isSameMisfire],
+    ["digest", spike.kind === "silent-rule"],
+    ["few-addresses", isSmall],
+    ["first-day", isUntried],
+  ] as const;
+  const mutedBy = mutes.find(([, applies]) => applies)?.[0] ?? null;
+  return {
+    ...assessment,
+    alert,
+    occurrence: { ...spike, isCalm: isCalm(spike), isSettled: isSettled(spike) },
+    route: toRoute(spike.kind, route),
+    mute: { silencedBy, mutedBy },
+    hasAdvice: advice.state === "present",
+    joinIntervalMs: isChangeKind(spike.kind)
+      ? (messages) => changeIntervalMinutes(messages) * MINUTE_MS
+      : undefined,
+  };
+}
+
+function toRoute(kind: string, route: Assessment["route"]): Situation["route"] {
+  const { timing } = route;
+  // An incident stands for many alerts already, so its first message does not wait for more of them.
+  if (kind === "sources") return { ...route, timing: { ...timing, groupWaitMs: 0 } };
+  // A change sends one message: it does not go on as an attack does.
+  if (isChangeKind(kind))
+    return { ...route, repeatIntervalMs: new Map(), timing: { ...timing, repeatIntervalMs: Infinity } };
+  return route;
+}
+
+/** Minutes between two messages of one incident, by the number of messages before; the last number holds for all further ones. */
+const MINUTES = [0, 5, 5, 10, 20, 40, 60];
+
+/**
+ * Returns how many minutes after its latest message an incident may name new attackers. So a flood of addresses makes
+ * fifteen messages in an hour of five incidents, and each says how many there are.
+ */
+export function joinIntervalMinutes(messages: number): number {
+  return MINUTES[Math.min(messages, MINUTES.length - 1)] ?? 60;
+}
+
+const FIRST_CHANGES = 15;
+const LONGEST_CHANGES = 240;
+
+/**
+ * Returns how many minutes after its latest message an alert about changed rules may name further ones. Twice as long after
+ * each message, because the rare rules of a zone that was switched show it over a day.
+ */
+function changeIntervalMinutes(messages: number): number {
+  return Math.min(FIRST_CHANGES * 2 ** Math.max(messages - 1, 0), LONGEST_CHANGES);
+}

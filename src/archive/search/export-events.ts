@@ -1,0 +1,190 @@
+import { createReadStream } from "node:fs";
+import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts";
+import {
+  columnsOf,
+  type ExportForm,
+  exportEvents as toStatements,
+} from "#archive/rules/sql/export-events.ts";
+import { countBefore } from "#archive/rules/sql/find-rows.ts";
+import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { type ArchivedDay, readArchivedDays } from "#db/archive/archived-days.ts";
+import { copyOpenRows } from "#db/archive/open-rows.ts";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import type { EventKey } from "#model/waf-event.ts";
+import { findByMethod, writeFound } from "./find-by-method.ts";
+import type { SearchDeps } from "./searching.ts";
+
+/** So many open rows are copied and written in some tens of milliseconds. */
+const OPEN_ROWS = 12_000;
+/** About one row group of a file: the next part is written while one is sent. */
+const FILE_ROWS = 32_768;
+const CHUNK_BYTES = 262_144;
+
+/** The rest of an export: the events before `to`. */
+interface Rest {
+  readonly to: number;
+  /** The last event that was exported, if others of its day may follow. */
+  readonly after: EventKey | null;
+  /** If the last part came from the file of the day: the number of its first row. */
+  readonly endRow: number | null;
+}
+
+interface Part {
+  /** Null if the part has no events. */
+  readonly lines: ScratchFile | null;
+  readonly rest: Rest | null;
+}
+
+/** Runs the work of one part. All parts but the first belong to an answer that has begun. */
+export type RunPart = <T>(isFirst: boolean, work: (deps: SearchDeps) => Promise<T>) => Promise<T>;
+
+interface Export extends SearchDeps {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  readonly form: ExportForm;
+  readonly signal: AbortSignal;
+}
+
+interface ExportOptions {
+  readonly form: ExportForm;
+  readonly signal: AbortSignal;
+  /** Called after each part with the time from which on all events were yielded; epoch ms. */
+  readonly onReached?: (from: number) => void;
+}
+
+/**
+ * Yields all events that a search finds as lines of text, newest first; those of one millisecond by log id, the greatest
+ * first. Each part is read on its own, so a slow reader holds neither a connection nor a snapshot, and days may move into
+ * the archive meanwhile. The next part is written while one is sent. The export may include events that arrive meanwhile.
+ */
+export async function* exportEvents(
+  runPart: RunPart,
+  zoneId: number,
+  plan: SearchPlan,
+  { form, signal, onReached }: ExportOptions,
+): AsyncGenerator<Buffer, void, undefined> {
+  const begin = (rest: Rest | null, isFirst = false) => {
+    if (rest === null) return null;
+    const part = runPart(isFirst, (deps) => writePart({ ...deps, zoneId, plan, form, signal }, rest));
+    // The part may fail while the one before is still being sent, before anything awaits it.
+    part.catch(() => undefined);
+    return part;
+  };
+  let next = begin({ to: plan.to, after: null, endRow: null }, true);
+  try {
+    while (next !== null) {
+      const { lines, rest }: Part = await next;
+      next = begin(rest);
+      if (lines !== null) yield* readAndRemove(lines);
+      onReached?.(rest?.to ?? plan.from);
+    }
+  } finally {
+    await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);
+  }
+}
+
+async function* readAndRemove({ path, remove }: ScratchFile): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) yield chunk as Buffer;
+  } finally {
+    await remove();
+  }
+}
+
+async function writePart(wanted: Export, rest: Rest): Promise<Part> {
+  const copied = wanted.files.scratchFile();
+  const lines = wanted.files.scratchFile();
+  try {
+    const found = await copyNext(wanted, rest, copied.path);
+    const part =
+      "day" in found
+        ? await writeArchived(wanted, rest, found.day, lines)
+        : await writeOpen(wanted, found, copied.path, lines);
+    if (part.lines === null) await lines.remove();
+    return part;
+  } catch (thrown) {
+    await lines.remove();
+    throw thrown;
+  } finally {
+    await copied.remove();
+  }
+}
+
+interface OpenPart {
+  readonly from: number;
+  readonly rows: number;
+}
+
+/**
+ * Copies the newest rows that are left and still in Postgres. If an archive day that is left is newer, copies nothing
+ * and returns that day.
+ */
+function copyNext(
+  wanted: Export,
+  { to, after, endRow }: Rest,
+  path: string,
+): Promise<OpenPart | { readonly day: ArchivedDay }> {
+  const { queries, zoneId, plan, form, signal } = wanted;
+  if (asksMethod(plan)) return copyByMethod(wanted, path);
+  return runCancellable(queries, signal, (database) =>
+    inSearchTransaction(database, async (tx, client) => {
+      const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
+      if (day !== undefined && day.to >= to) return { day };
+      if (endRow !== null) throw new Error("a day left the archive during its export");
+      const from = Math.max(day?.to ?? plan.from, plan.from);
+      const part = { after, limit: OPEN_ROWS };
+      const spans = [{ from, to }];
+      return {
+        from,
+        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: columnsOf(form), path, part }),
+      };
+    }),
+  );
+}
+
+/** The events are few, so one part holds all of them. */
+async function copyByMethod(wanted: Export, path: string): Promise<OpenPart> {
+  const { zoneId, plan, form, signal } = wanted;
+  const { events } = await findByMethod(wanted, zoneId, plan, signal);
+  await writeFound(zoneId, events, { path, columns: columnsOf(form) });
+  return { from: plan.from, rows: events.length };
+}
+
+async function writeOpen(
+  { files, plan, form, signal }: Export,
+  { from, rows }: OpenPart,
+  path: string,
+  lines: ScratchFile,
+): Promise<Part> {
+  const older = from > plan.from ? { to: from, after: null, endRow: null } : null;
+  if (rows === 0) return { lines: null, rest: older };
+  const source = { openRows: { path, columns: columnsOf(form) } };
+  const [last = "[]"] = await files.read(
+    [],
+    toStatements(source, plan, { form, target: lines.path }),
+    signal,
+  );
+  if (rows < OPEN_ROWS) return { lines, rest: older };
+  const [occurredAt, logId] = JSON.parse(last) as [number, string];
+  return { lines, rest: { to: occurredAt + 1, after: { occurredAt, logId }, endRow: null } };
+}
+
+async function writeArchived(
+  { files, plan, form, signal }: Export,
+  { to, after, endRow }: Rest,
+  day: ArchivedDay,
+  lines: ScratchFile,
+): Promise<Part> {
+  const file = files.eventsFileOf(day.events);
+  let end = endRow ?? day.rows;
+  if (after !== null) {
+    const [row = "[0]"] = await files.read([day.events], [countBefore(file.path, after)], signal);
+    [end] = JSON.parse(row) as [number];
+  }
+  const first = Math.max(0, end - FILE_ROWS);
+  const target = { form, target: lines.path };
+  await files.read([day.events], toStatements({ file, first, end }, plan, target), signal);
+  const older = day.from > plan.from ? { to: day.from, after: null, endRow: null } : null;
+  return { lines, rest: first > 0 ? { to, after: null, endRow: first } : older };
+}

@@ -1,0 +1,268 @@
+/** The channel of Alertmanager, and an alert as its alerts. */
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { FULL_CAPS, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import {
+  type SafeLink,
+  toInert,
+  toLabelled,
+  toMemberLines,
+  toRowLine,
+} from "#delivery/rules/message/outline-lines.ts";
+import { formatIso } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { SEVERITIES } from "#model/kinds.ts";
+import { isEnding } from "#model/words.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
+import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "../../post.ts";
+
+type Severity = AlertMessage["severity"];
+
+/** One element of `POST /api/v2/alerts`. */
+interface AlertmanagerAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** RFC 3339. */
+  readonly startsAt: string;
+  readonly endsAt: string;
+  readonly generatorURL?: string;
+}
+
+const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
+  spike: "LongwatchSpike",
+  "new-rule": "LongwatchNewRule",
+  sources: "LongwatchSources",
+  "action-change": "LongwatchActionChange",
+  "silent-rule": "LongwatchSilentRule",
+  late: "LongwatchLate",
+  self: "LongwatchSelf",
+  weekly: "LongwatchWeekly",
+};
+const LABEL_CHARS = 200;
+export const MAX_BODY_BYTES = 900_000;
+const MEMBER_ROWS = 10;
+/** Annotations have no limit of their own, but the messages that are built from them have limits. */
+const CAPS = {
+  ...FULL_CAPS,
+  advice: { maxLines: 12, maxChars: 1_200 },
+  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 1_200 },
+};
+/** Alertmanager identifies an alert by its labels, so a rule's labels never change except for the severity. */
+function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
+  const { zoneId, ruleId, kind, fingerprint } = message;
+  const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
+  return {
+    alertname: NAMES[kind],
+    severity,
+    fingerprint: toLine(fingerprint, 255),
+    ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
+    ...(rule === "" ? {} : { rule_id: rule }),
+  };
+}
+
+function toAnnotations(message: AlertMessage): Record<string, string> {
+  const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
+  const outline = outlineAlert(whole, "whole", CAPS);
+  const { subject, brief, verdict, facts, details, sparkline, top, members, advice, commands, links } =
+    outline;
+  const annotations: Record<string, string> = {
+    summary: brief === "" ? subject : brief,
+    verdict: verdict.map(toLabelled).join("\n"),
+    description: [subject, ...facts, ...details].join("\n"),
+    counts: sparkline,
+    rules: toMemberLines(members).join("\n"),
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [
+        `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`,
+        rows.map(toRowLine).join("\n"),
+      ]),
+    ),
+    advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
+    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), text])),
+    zone_name: message.zoneName ?? "",
+  };
+  const written = Object.entries(annotations).filter(([, text]) => text !== "");
+  return { ...Object.fromEntries(written.map(([name, text]) => [name, toInert(text)])), ...nameLinks(links) };
+}
+
+/** Returns an annotation per link, such as `link_runbook_sqli`, so that templates and dashboards can link it. */
+function nameLinks(links: readonly SafeLink[]): Record<string, string> {
+  const named: Record<string, string> = {};
+  for (const [index, { title, href }] of links.entries()) {
+    const words = title.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+    const name = ["link", ...words].join("_");
+    named[words.length === 0 || name in named ? `${name}_${index + 1}` : name] = href;
+  }
+  return named;
+}
+
+type ZoneLabels = Readonly<Record<string, string>>;
+const zoneLabels = z.record(z.string(), z.string());
+
+/** Returns the severity in a channel's reference; null for any other text. */
+export function readPostedSeverity(reference: string | null): Severity | null {
+  const [word] = (reference ?? "").split(" ", 1);
+  return SEVERITIES.find((severity) => severity === word) ?? null;
+}
+
+/** Returns the zone's labels in a channel's reference; none for any other text. */
+export function readPostedLabels(reference: string | null): ZoneLabels {
+  const [, json = "{}"] = /^\w+ (\{.*\})$/s.exec(reference ?? "") ?? [];
+  try {
+    return zoneLabels.parse(JSON.parse(json));
+  } catch {
+    return {};
+  }
+}
+
+/** Returns the labels of an alert that may change while it fires, as the reference for its next message. */
+export function toPostedReference({ severity, zoneLabels: labels = {} }: AlertMessage): string {
+  return Object.keys(labels).length === 0 ? severity : `${severity} ${JSON.stringify(labels)}`;
+}
+
+/**
+ * Returns an alert for Alertmanager's API v2. `posted` is the severity under which the alert was posted before. If the
+ * severity or the zone's labels have changed, the same request ends the alert with the old labels, which would
+ * otherwise keep firing as another alert. A firing alert ends by itself after `firingForMs` unless it is posted again.
+ * An end is never in the future. The rules of an incident are in an annotation, because they do not notify by themselves.
+ */
+export function toAlertmanagerAlerts(
+  message: AlertMessage,
+  options: {
+    readonly atMs: number;
+    readonly posted: Severity | null;
+    /** The zone's labels under which the alert was posted before. */
+    readonly postedLabels?: ZoneLabels;
+    readonly firingForMs: number;
+    /** Labels for every alert. If names are equal, Longwatch's own labels replace these. */
+    readonly labels?: Readonly<Record<string, string>>;
+  },
+): AlertmanagerAlert[] {
+  const { atMs, posted, firingForMs, labels: own = {}, postedLabels = {} } = options;
+  const { zoneLabels: zone = {} } = message;
+  const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
+  const annotations = toAnnotations(message);
+  const isResolved = message.state === "resolved" || isEnding(message.reason);
+  const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {
+    const labels = { ...ofZone, ...own };
+    const span = {
+      startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
+      endsAt: formatIso(endsAtMs),
+      ...(generatorURL === undefined ? {} : { generatorURL }),
+    };
+    return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }];
+  };
+  if (isResolved) {
+    const endedAtMs = Math.min(message.endedAt ?? atMs, atMs);
+    return make(posted ?? message.severity, posted === null ? zone : postedLabels, endedAtMs);
+  }
+  const firing = make(message.severity, zone, atMs + firingForMs);
+  const isSame = posted === message.severity && isDeepStrictEqual(postedLabels, { ...zone });
+  return posted === null || isSame ? firing : [...make(posted, postedLabels, atMs), ...firing];
+}
+
+/** Returns the request bodies in order. A proxy in front of Alertmanager may refuse more than a megabyte. */
+function toAlertmanagerBodies(alerts: readonly AlertmanagerAlert[]): readonly string[] {
+  const bodies: string[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const alert of alerts) {
+    const json = JSON.stringify(alert);
+    const bytes = Buffer.byteLength(json) + 1;
+    if (used + bytes > MAX_BODY_BYTES) {
+      bodies.push([]);
+      used = 2;
+    }
+    bodies.at(-1)?.push(json);
+    used += bytes;
+  }
+  return bodies.map((parts) => `[${parts.join(",")}]`);
+}
+
+const DEFAULT_FIRING_HOURS = 24;
+
+const settings = {
+  /** Address of Alertmanager, without `/api/v2`. */
+  url: secretText,
+  /** The whole Authorization header, such as `Bearer ...`, if a proxy in front of Alertmanager requires one. */
+  authorization: secretText.optional(),
+  /** Labels for every alert. */
+  labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
+  /** Time that Alertmanager keeps a firing alert that is not sent again, for example because Longwatch is down. */
+  firingForHours: z.number().min(1).max(168).optional(),
+  ...networkSettings,
+};
+
+type Options = SenderOptions<typeof settings>;
+
+/**
+ * Sends to Prometheus Alertmanager, API v2, which does its own grouping, silencing and routing. An alert that arrives
+ * twice has the same labels and stays one alert. The reference is the severity under which the alert was last posted.
+ * @throws {UsageError} for a bad URL
+ */
+function createSender(options: Options): Notifier["send"] {
+  const { name, authorization, labels = {}, firingForHours = DEFAULT_FIRING_HOURS, clock } = options;
+  const firingForMs = firingForHours * HOUR_MS;
+  const endpoint = extendEndpoint(openEndpoint(name, options.url, options.network ?? {}), "/api/v2/alerts");
+  return async (message, { signal, providerReference }) => {
+    const posted = readPostedSeverity(providerReference);
+    const postedLabels = readPostedLabels(providerReference);
+    const alerts = toAlertmanagerAlerts(message, {
+      atMs: clock(),
+      posted,
+      postedLabels,
+      firingForMs,
+      labels,
+    });
+    const bodies = toAlertmanagerBodies(alerts);
+    for (const body of bodies) {
+      await post(endpoint, {
+        headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
+        body,
+        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+        clock,
+        signal,
+        // A page of a proxy in front of Alertmanager is an answer of 200 as well.
+        confirms: ({ body: answer }) => answer.trim() === "",
+        secrets: authorization === undefined ? [] : [authorization],
+      });
+    }
+    const messages = bodies.length;
+    return { providerReference: toPostedReference(message), ...(messages === 1 ? {} : { messages }) };
+  };
+}
+
+function renderAlertmanager(message: AlertMessage, atMs: number): readonly string[] {
+  const firingForMs = DEFAULT_FIRING_HOURS * HOUR_MS;
+  return toAlertmanagerBodies(toAlertmanagerAlerts(message, { atMs, posted: null, firingForMs }));
+}
+
+export const alertmanager = defineChannel({
+  kind: "alertmanager",
+  settings,
+  example: {
+    url: "https://alerts.example/example-path",
+    authorization: "Bearer example-token",
+    labels: { team: "edge" },
+    firingForHours: 24,
+  },
+  capabilities: {
+    rate: { perMinute: 600, digest: null },
+    longestPauseMs: 60_000,
+    laterTransitions: "same-incident",
+    showsAcknowledgements: false,
+    // Half of the shortest firing_for_hours.
+    renewAfterMs: HOUR_MS / 2,
+    limits: { message: { most: MAX_BODY_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
+  },
+  render: renderAlertmanager,
+  createSender,
+});

@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+import { describeReason } from "#delivery/rules/message/describe-alert.ts";
+import { showsMembers, toMembersFile } from "#delivery/rules/message/group-members.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import { toMemberLines, toPlainLines } from "#delivery/rules/message/outline-lines.ts";
+import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/words.ts";
+
+/** Maximum length of a subject: as much as a phone shows, and far below the limit of a header line. */
+export const MAX_SUBJECT_CHARS = 150;
+
+export interface EmailMessage {
+  readonly messageId: string;
+  /** Message-ID of the thread's first message. The first message has none. */
+  readonly inReplyTo?: string;
+  readonly references?: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  readonly priority: "high" | "normal";
+  readonly headers: Readonly<Record<string, string>>;
+  /** The whole list of a group's rules, if it does not fit into the text. */
+  readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
+}
+
+const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
+  critical: "#b71c1c",
+  error: "#bf360c",
+  warning: "#8d6e00",
+  info: "#0d47a1",
+};
+const GREEN = "#1b5e20";
+const TEXT = "text/plain; charset=utf-8";
+export const MEMBER_ROWS = 20;
+const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 4_000, elsewhere: "attached" } as const;
+
+/** Prevents mail programs from turning `a@b` into an address. */
+function unlink(text: string): string {
+  return text.replaceAll("@", "@\u2060");
+}
+
+function escapeHtml(text: string): string {
+  return escapeMarkup(unlink(text));
+}
+
+/** Returns a text for a Message-ID, because the episode's key may contain any character. */
+function toThreadId({ dedupeKey }: AlertMessage): string {
+  return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
+}
+
+function renderHtmlTop({ top }: Outline): string {
+  if (top.length === 0) return "";
+  const rows = top.flatMap(({ label, rows }) =>
+    rows.map(({ value, count, share }, index) => {
+      const heading = index === 0 ? escapeHtml(label) : "";
+      const code = `<code>${escapeHtml(value)}</code>`;
+      return `<tr><td>${heading}</td><td>${code}</td><td align="right">${count}</td><td align="right">${share}</td></tr>`;
+    }),
+  );
+  return `<table cellpadding="3">\n${rows.join("\n")}\n</table>`;
+}
+
+function renderHtmlLines(lines: readonly string[]): string {
+  return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
+}
+
+function renderHtmlRows(rows: Outline["verdict"]): string {
+  const lines = rows.map(({ label, text, isCode = false }) => {
+    return `<b>${escapeHtml(label)}</b>: ${isCode ? `<code>${escapeHtml(text)}</code>` : escapeHtml(text)}`;
+  });
+  return lines.length === 0 ? "" : `<p>${lines.join("<br>\n")}</p>`;
+}
+
+function renderHtmlLinks({ links }: Outline): string {
+  const anchors = links.map(({ title, href }) => {
+    return `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(title)}</a>`;
+  });
+  return anchors.length === 0 ? "" : `<p>${anchors.join(" · ")}</p>`;
+}
+
+function renderHtml(outline: Outline, color: string): string {
+  const { statusText, subject, headline, facts, details, sparkline, advice } = outline;
+  const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
+  const parts = [
+    `<h2 style="color:${color}">${escapeHtml(statusText)}</h2>`,
+    `<p><b>${escapeHtml(subject)}</b></p>`,
+    renderHtmlRows(outline.verdict),
+    `<p>${escapeHtml(headline)}</p>`,
+    sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
+    `<p>${[...facts, ...details].map(escapeHtml).join("<br>\n")}</p>`,
+    renderHtmlLinks(outline),
+    renderHtmlRows(outline.commands),
+    renderHtmlLines(toMemberLines(outline.members)),
+    renderHtmlLines(outline.digest),
+    renderHtmlTop(outline),
+    advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
+  ];
+  const body = parts.filter((part) => part !== "").join("\n");
+  return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
+}
+
+function renderText(outline: Outline): string {
+  const { statusText, subject, links } = outline;
+  const shown = links.map(({ title, href }) => `${unlink(title)}: ${href}`);
+  // A link stays as it is: with a character inside it would not lead anywhere.
+  const lines = toPlainLines(outline, shown).map((line) => (shown.includes(line) ? line : unlink(line)));
+  return `${[unlink(`${statusText}: ${subject}`), "", ...lines].join("\n")}\n`;
+}
+
+/** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
+function describeStanding(message: AlertMessage): string {
+  const { reason, severity, verdict } = message;
+  const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
+  const said = verdict === undefined ? "" : `, ${toLine(verdict.title, 40).toLowerCase()}`;
+  return `${severity.toUpperCase()} ${message.state === "resolved" ? "resolved" : `${state}${said}`}`;
+}
+
+/**
+ * Returns an alert as mail. All transitions of an episode are in one thread. Message-IDs are derived from the episode's
+ * key, so a mail that is sent twice has the same id. Some programs also thread by the subject. Therefore the changing
+ * part is a prefix in brackets, which such programs ignore (RFC 5256, base subject), and the rest of a spike's subject
+ * stays the same.
+ */
+export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
+  // In a preview the page once more would be taken for a second one.
+  const isAddition = isEnding(message.reason) || message.reason === "advice";
+  const view = isAddition ? "transition" : "whole";
+  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
+  const { status, subject, headline } = outline;
+  const thread = `longwatch.${toThreadId(message)}`;
+  const root = `<${thread}@${domain}>`;
+  // A mailbox that got no earlier mail of the alert has nothing to thread by.
+  const isFirst = message.transition === 1 || message.reason === "first";
+  const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
+  // In alerts about Longwatch itself only its name stays the same, and that name would help nobody.
+  const about = message.kind === "self" && headline !== "" ? headline : subject;
+  const title = cutText(`[Longwatch ${describeStanding(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
+  return {
+    messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
+    ...(isFirst ? {} : { inReplyTo: root, references: root }),
+    subject: isFirst ? title : `Re: ${title}`,
+    text: renderText(outline),
+    html: renderHtml(outline, status === "resolved" ? GREEN : COLORS[message.severity]),
+    priority: isUrgent && message.reason !== "advice" ? "high" : "normal",
+    headers: {
+      "auto-submitted": "auto-generated",
+      "x-auto-response-suppress": "All",
+      "x-longwatch-state": message.state,
+      "x-longwatch-severity": message.severity,
+    },
+    ...(showsMembers(message) && (outline.members?.rest.length ?? 0) > 0
+      ? { attachments: [{ filename: "rules.txt", content: toMembersFile(message), contentType: TEXT }] }
+      : {}),
+  };
+}

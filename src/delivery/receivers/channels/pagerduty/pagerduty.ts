@@ -1,0 +1,177 @@
+/** The channel of PagerDuty, and an alert as its event. */
+
+import { z } from "zod";
+import { describeBriefly, describeReason } from "#delivery/rules/message/describe-alert.ts";
+import { partMembers } from "#delivery/rules/message/group-members.ts";
+import { FULL_CAPS, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import { toInertPlain, toLabelled, toRowLine } from "#delivery/rules/message/outline-lines.ts";
+import { formatIso } from "#lib/format.ts";
+import { createSecret } from "#lib/secret.ts";
+import { cutText, toLine } from "#lib/text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/words.ts";
+import { nameZone } from "#model/zones.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
+import { readReply } from "../../delivery-error.ts";
+import { openEndpoint } from "../../endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "../../post.ts";
+
+/**
+ * Limits of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com,
+ * "Send an alert event" and "Limits"). The parts below add up to fewer bytes.
+ */
+export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
+
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInertPlain(text))) - 2;
+const MEMBER_ROWS = 20;
+const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 0 } as const;
+/** One event lists all rules. It has space for tens of thousands. */
+const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
+
+interface PagerDutyPayload {
+  readonly summary: string;
+  readonly source: string;
+  readonly severity: AlertMessage["severity"];
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly component?: string;
+  readonly group?: string;
+  readonly class: string;
+  readonly custom_details: Readonly<Record<string, unknown>>;
+}
+
+/** An event without its routing key. */
+type PagerDutyEvent =
+  | { readonly event_action: "acknowledge" | "resolve"; readonly dedup_key: string }
+  | {
+      readonly event_action: "trigger";
+      readonly dedup_key: string;
+      readonly client: "Longwatch";
+      readonly client_url?: string;
+      readonly links: readonly { readonly href: string; readonly text: string }[];
+      readonly payload: PagerDutyPayload;
+    };
+
+/** A late transition of a resolved alert must not trigger, because that would open a new incident. */
+function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
+  if (state === "resolved" || isEnding(reason)) return "resolve";
+  const isTaken = reason === "acknowledged" || (reason === "repeat" && state === "acknowledged");
+  return isTaken ? "acknowledge" : "trigger";
+}
+
+function toDetails(message: AlertMessage): Record<string, unknown> {
+  const caps = { ...FULL_CAPS, members: MEMBERS };
+  const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
+  const { verdict, facts, details, sparkline, top, members, advice, commands } = outline;
+  const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
+  const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
+  return {
+    ...(verdict.length === 0 ? {} : { verdict: verdict.map(toLabelled).map(toInertPlain) }),
+    status: describeReason(message),
+    facts: [...facts, ...details.map(toInertPlain)],
+    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), toInertPlain(text)])),
+    ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
+    ...(sparkline === "" ? {} : { counts: sparkline }),
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [label, rows.map((row) => toInertPlain(toRowLine(row)))]),
+    ),
+    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInertPlain) }),
+  };
+}
+
+function toPayload(message: AlertMessage): PagerDutyPayload {
+  const { zoneId, zoneName, zoneLabels, ruleId } = message;
+  const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
+  const summary = `${news}${toLine(describeBriefly(message), PAGERDUTY_LIMITS.summary)}`;
+  return {
+    summary: cutText(toInertPlain(summary), PAGERDUTY_LIMITS.summary),
+    source: zoneId === null ? "Longwatch" : toInertPlain(nameZone(zoneId, zoneName)),
+    severity: message.severity,
+    timestamp: formatIso(message.startedAt),
+    ...(ruleId === null ? {} : { component: toInertPlain(toLine(`rule ${ruleId}`, 255)) }),
+    ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
+    class: message.kind,
+    custom_details: {
+      ...toDetails(message),
+      ...(zoneLabels === undefined ? {} : { zone_labels: zoneLabels }),
+    },
+  };
+}
+
+/** Returns an event of Events API v2. All transitions have the same key, so the alert stays one incident. */
+export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
+  const event_action = toAction(message);
+  const dedup_key = message.dedupeKey;
+  if (event_action !== "trigger") return { event_action, dedup_key };
+  const { links } = outlineAlert(message, "whole");
+  const [first] = links;
+  return {
+    event_action,
+    dedup_key,
+    client: "Longwatch",
+    ...(first === undefined ? {} : { client_url: first.href }),
+    links: links.map(({ title, href }) => ({ href, text: toInertPlain(title) })),
+    payload: toPayload(message),
+  };
+}
+
+const settings = {
+  /** The integration key of an Events API v2 integration. */
+  routingKey: secretText,
+  /** Default: the US service region. For the EU it is `https://events.eu.pagerduty.com/v2/enqueue`. */
+  url: z.url().optional(),
+  ...networkSettings,
+};
+
+const taken = z.object({ status: z.literal("success") });
+
+const example = { routingKey: "example-routing-key-of-32-signs." };
+
+type Options = SenderOptions<typeof settings>;
+
+const US_URL = "https://events.pagerduty.com/v2/enqueue";
+
+/**
+ * Sends to PagerDuty's Events API v2. Because of the dedup key, an event that arrives twice is one incident.
+ * @throws {UsageError} for a bad URL or key
+ */
+function createSender(options: Options): Notifier["send"] {
+  const { name, routingKey, clock } = options;
+  const isKey = /^[\x21-\x7e]{32}$/.test(routingKey.reveal());
+  const mistakes = isKey ? [] : ["routingKey: must be 32 characters"];
+  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
+  return async (message, { signal }) => {
+    await post(endpoint, {
+      headers: {},
+      body: JSON.stringify({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) }),
+      timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+      clock,
+      signal,
+      confirms: ({ body }) => readReply(body, taken) !== null,
+      secrets: [routingKey],
+    });
+    return { providerReference: null };
+  };
+}
+
+export const pagerduty = defineChannel({
+  kind: "pagerduty",
+  settings,
+  example,
+  capabilities: {
+    rate: { perMinute: 100, digest: null },
+    longestPauseMs: 60_000,
+    laterTransitions: "same-incident",
+    showsAcknowledgements: true,
+    renewAfterMs: null,
+    limits: { message: { most: PAGERDUTY_LIMITS.bytes, unit: "bytes" }, memberRows: MEMBER_ROWS },
+  },
+  render: (message) => [{ routing_key: example.routingKey, ...toPagerDutyEvent(message) }],
+  createSender,
+});

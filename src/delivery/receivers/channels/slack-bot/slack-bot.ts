@@ -1,0 +1,207 @@
+/** The channel of a Slack app. */
+import { z } from "zod";
+import { needsNotification } from "#delivery/rules/message/outline-lines.ts";
+import type { Clock } from "#lib/clock.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import {
+  defineChannel,
+  type Notifier,
+  networkSettings,
+  type SenderOptions,
+  secretText,
+} from "../../channel-definition.ts";
+import { DeliveryError, readReply } from "../../delivery-error.ts";
+import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint.ts";
+import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import {
+  MEMBER_ROWS,
+  SLACK_LIMITS,
+  toSlackMessage,
+  toSlackParts,
+  toWholeSlackMessage,
+} from "../slack/slack-blocks.ts";
+
+const settings = {
+  /** `xoxb-...` with the scope `chat:write`. */
+  token: secretText,
+  /** An id such as `C0123ABCD`, or a name with `#`. */
+  channel: z.string().regex(/^(?:[A-Z0-9]{1,30}|#[^\s#]{1,80})$/u, "must be a channel's id, or #name"),
+  /** Base address of the Web API. Default: `https://slack.com/api`. */
+  url: z.url().optional(),
+  ...networkSettings,
+};
+
+type Options = SenderOptions<typeof settings>;
+
+/** Reads a reference such as `C0123ABC:1732197780.000100`. */
+function readReference(reference: string | null): SlackPlace | null {
+  const [, channel, ts] = /^([A-Z0-9]{1,30}):(\d{1,20}\.\d{1,10})$/.exec(reference ?? "") ?? [];
+  return channel === undefined || ts === undefined ? null : { channel, ts };
+}
+
+/** Returns the reference of a message; null if no later transition could find the message. */
+function toReference(place: SlackPlace | null): string | null {
+  const reference = place === null ? null : `${place.channel}:${place.ts}`;
+  return readReference(reference) === null ? null : reference;
+}
+
+/** Returns false if the message can no longer be updated. */
+async function update(
+  api: SlackApi,
+  posted: SlackPlace,
+  message: AlertMessage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!(await api.update(posted, toWholeSlackMessage(message), signal))) return false;
+  if (needsNotification(message)) {
+    const { text } = toSlackMessage(message);
+    await api.post({ channel: posted.channel, thread_ts: posted.ts, reply_broadcast: true, text }, signal);
+  }
+  return true;
+}
+
+/**
+ * Sends to Slack with a bot token: one message per alert, updated in place. An update notifies nobody, so a transition
+ * that needs a notification is also posted in the thread and shown in the channel. A long list of rules is in the
+ * thread only. There is no idempotency key: after a lost reply the channel shows the message twice.
+ * @throws {UsageError} for a bad URL or token
+ */
+function createSender({ channel, ...options }: Options): Notifier["send"] {
+  const api = openSlackApi(options);
+  return async (message, sending) => {
+    const { signal } = sending;
+    const parts = toSlackParts(message);
+    return sendParts(parts.length + 1, sending, async (index, reference) => {
+      const posted = readReference(reference);
+      const part = parts[index - 1];
+      if (part !== undefined) {
+        const where = posted === null ? { channel } : { channel: posted.channel, thread_ts: posted.ts };
+        await api.post({ ...where, ...part }, signal);
+        return reference;
+      }
+      if (posted !== null && (await update(api, posted, message, signal))) return reference;
+      return toReference(await api.post({ channel, ...toWholeSlackMessage(message) }, signal));
+    });
+  };
+}
+
+export const slackBot = defineChannel({
+  kind: "slack-bot",
+  settings,
+  example: { token: "xoxb-example-token", channel: "#alerts" },
+  capabilities: {
+    rate: { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
+    longestPauseMs: 2 * 60_000,
+    laterTransitions: "update-in-place",
+    showsAcknowledgements: true,
+    renewAfterMs: null,
+    limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
+  },
+  render: (message) => [toWholeSlackMessage(message), ...toSlackParts(message)],
+  createSender,
+});
+
+interface SlackApiOptions {
+  /** The channel's name in the configuration. */
+  readonly name: string;
+  /** `xoxb-...` with the scope `chat:write`. */
+  readonly token: Secret;
+  /** Base address of the Web API. Default: Slack's own. */
+  readonly url?: string | undefined;
+  readonly clock: Clock;
+  readonly network?: NetworkPolicy;
+  readonly timeoutMs?: number;
+}
+
+/** Identifies a message: the id of its channel, which an edit needs, and its timestamp. */
+interface SlackPlace {
+  readonly channel: string;
+  readonly ts: string;
+}
+
+/** Both methods throw DeliveryError, or the signal's reason. */
+interface SlackApi {
+  /** Returns where the message was posted; null if Slack does not say. */
+  post(body: object, signal: AbortSignal): Promise<SlackPlace | null>;
+  /** Returns false if the message can no longer be edited. */
+  update(place: SlackPlace, body: object, signal: AbortSignal): Promise<boolean>;
+}
+
+const API_URL = "https://slack.com/api";
+const NO_PREVIEWS = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
+
+/** The Web API answers 200 to every request; `ok` is the result. */
+const verdict = z.object({
+  ok: z.boolean(),
+  error: z.string().optional(),
+  channel: z.string().optional(),
+  ts: z.string().optional(),
+});
+type Verdict = z.infer<typeof verdict>;
+
+/** Slack's own temporary errors. The request is tried again. */
+const TRANSIENT = new Set([
+  "fatal_error",
+  "internal_error",
+  "request_timeout",
+  "service_unavailable",
+  "team_added_to_org",
+]);
+const BUSY = new Set(["ratelimited", "rate_limited", "message_limit_exceeded"]);
+/** Errors for a message that was deleted or can no longer be edited. */
+const UNEDITABLE = new Set([
+  "message_not_found",
+  "cant_update_message",
+  "edit_window_closed",
+  "channel_not_found",
+  "is_inactive",
+]);
+
+function toFailure(answer: Verdict | null, host: string, token: Secret): DeliveryError {
+  if (answer === null) {
+    const text = `${host} answered 200 with a body that cannot be read`;
+    return new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
+  }
+  const given = answer.error ?? "";
+  const isWord = /^[a-z]+(?:_[a-z]+)*$/.test(given) && given.length <= 40 && !token.reveal().includes(given);
+  const text = `${host} answered 200${isWord ? `, ${given}` : ""}`;
+  if (BUSY.has(given)) return new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text });
+  if (TRANSIENT.has(given)) {
+    return new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
+  }
+  return new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
+}
+
+/**
+ * Creates a client for the methods of Slack's Web API that a channel needs. It does not connect yet.
+ * @throws {UsageError} for a bad URL or token
+ */
+function openSlackApi(options: SlackApiOptions): SlackApi {
+  const { name, token, url = API_URL, clock, network = {}, timeoutMs = POST_TIMEOUT_MS } = options;
+  const mistakes = /^[\x21-\x7e]+$/.test(token.reveal()) ? [] : ["token: must be one word"];
+  const endpoint = openEndpoint(name, createSecret(url), network, mistakes);
+  const type = "application/json; charset=utf-8";
+
+  async function call(method: string, body: object, signal: AbortSignal): Promise<Verdict | null> {
+    const headers = { "content-type": type, authorization: `Bearer ${token.reveal()}` };
+    const request = { headers, body: JSON.stringify(body), timeoutMs, clock, signal, secrets: [token] };
+    const reply = await post(extendEndpoint(endpoint, `/${method}`), request);
+    return readReply(reply.body, verdict);
+  }
+
+  return {
+    async post(body, signal) {
+      const answer = await call("chat.postMessage", { ...NO_PREVIEWS, ...body }, signal);
+      if (answer?.ok !== true) throw toFailure(answer, endpoint.host, token);
+      const { channel, ts } = answer;
+      return channel === undefined || ts === undefined ? null : { channel, ts };
+    },
+    async update(place, body, signal) {
+      const answer = await call("chat.update", { ...place, ...body }, signal);
+      if (answer?.ok === true) return true;
+      if (UNEDITABLE.has(answer?.error ?? "")) return false;
+      throw toFailure(answer, endpoint.host, token);
+    },
+  };
+}

@@ -1,0 +1,318 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { measureIngest } from "#app/measure.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
+import type { Zones } from "#model/zones.ts";
+import type { Authenticate, Caller } from "#operations/caller.ts";
+import { startHttp } from "./start-http.ts";
+
+const READER = { keyId: "k", name: "k", roles: [], zoneIds: null, masked: false } satisfies Partial<Caller>;
+
+async function scrape(url: string): Promise<string> {
+  const response = await fetch(`${url}/metrics`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
+  return response.text();
+}
+
+test("counters are shown with their labels, beside the process's own numbers", async () => {
+  const { url, metrics } = await startHttp();
+  metrics.pages.inc({ route: "list", zone: "101", result: "new" });
+  metrics.events.inc({ zone: "101", route: "search", result: "quarantined" }, 3);
+  metrics.edgeRequests.inc({ operation: "list-event-logs", outcome: "ok" });
+  metrics.notifications.inc({ channel: "slack", outcome: "delivered" });
+  metrics.enqueueFailures.inc();
+  metrics.jobEnded({ job: "poll-events", outcome: "done", durationMs: 1_500, endedAt: 1_700_000_000_000 });
+  metrics.jobEnded({ job: "walk-days", outcome: "retry", durationMs: 10, endedAt: 1_700_000_000_000 });
+  const text = await scrape(url);
+
+  for (const line of [
+    'longwatch_pages_total{route="list",zone="101",result="new"} 1',
+    'longwatch_events_total{zone="101",route="search",result="quarantined"} 3',
+    'longwatch_edge_requests_total{operation="list-event-logs",outcome="ok"} 1',
+    'longwatch_notifications_total{channel="slack",outcome="delivered"} 1',
+    "longwatch_queue_enqueue_failures_total 1",
+    'longwatch_job_runs_total{job="poll-events",outcome="done"} 1',
+    'longwatch_job_duration_seconds_sum{job="poll-events"} 1.5',
+    'longwatch_job_last_success_timestamp_seconds{job="poll-events"} 1700000000',
+  ])
+    expect(text).toContain(`${line}\n`);
+  expect(text).toContain("process_resident_memory_bytes ");
+  expect(text).not.toContain('timestamp_seconds{job="walk-days"}');
+});
+
+test("the service's backlog is read at every scrape", async () => {
+  let spikesOpen = 1;
+  const { url } = await startHttp({
+    readBacklog: async () => ({
+      spikesOpen: spikesOpen++,
+      archives: [],
+      destinations: [
+        {
+          destination: "siem",
+          isFailing: true,
+          hoursOpen: 4,
+          hoursDiffering: 1,
+          oldestSeconds: 7_200,
+          refused: 3,
+        },
+        {
+          destination: "files",
+          isFailing: false,
+          hoursOpen: 0,
+          hoursDiffering: 0,
+          oldestSeconds: null,
+          refused: 0,
+        },
+      ],
+      alerts: [
+        { state: "firing", kind: "spike", count: 3 },
+        { state: "acknowledged", kind: "self", count: 1 },
+      ],
+      isKeyMissing: true,
+      notificationsPending: 7,
+      requestBudget: { tokens: 2.5, isPaused: true },
+      channels: [
+        { channel: "slack", isOpen: true, waiting: 4, dead: 2 },
+        { channel: "terminal", isOpen: false, waiting: 0, dead: 0 },
+      ],
+      zones: [
+        {
+          zoneId: 101,
+          ingestLagSeconds: 12.5,
+          hoursToLoss: 71,
+          gapHours: 5,
+          isSuspect: true,
+          hoursReopened: 3,
+          hoursUnjudged: 2,
+          unjudgedSeconds: 9_000,
+        },
+        {
+          zoneId: 102,
+          ingestLagSeconds: null,
+          hoursToLoss: null,
+          gapHours: 0,
+          isSuspect: false,
+          hoursReopened: 0,
+          hoursUnjudged: 0,
+          unjudgedSeconds: null,
+        },
+      ],
+    }),
+  });
+  await scrape(url);
+  const text = await scrape(url);
+
+  expect(text).toContain("longwatch_spikes_open 2\n");
+  expect(text).toContain("longwatch_notifications_pending 7\n");
+  expect(text).toContain("longwatch_edge_budget_tokens 2.5\n");
+  expect(text).toContain("longwatch_edge_paused 1\n");
+  expect(text).toContain('longwatch_channel_circuit_open{channel="slack"} 1\n');
+  expect(text).toContain('longwatch_channel_circuit_open{channel="terminal"} 0\n');
+  expect(text).toContain('longwatch_channel_notifications_pending{channel="slack"} 4\n');
+  expect(text).toContain('longwatch_channel_notifications_dead{channel="slack"} 2\n');
+  expect(text).toContain('longwatch_ingest_lag_seconds{zone="101"} 12.5\n');
+  expect(text).toContain('longwatch_hours_to_loss{zone="101"} 71\n');
+  expect(text).toContain('longwatch_platform_suspect{zone="101"} 1\n');
+  expect(text).toContain('longwatch_platform_suspect{zone="102"} 0\n');
+  expect(text).toContain('longwatch_hours_reopened{zone="101"} 3\n');
+  expect(text).toContain('longwatch_hours_unjudged{zone="101"} 2\n');
+  expect(text).toContain('longwatch_unjudged_age_seconds{zone="101"} 9000\n');
+  expect(text.match(/^.*zone="102".*$/gm)).toEqual([
+    'longwatch_gap_hours{zone="102"} 0',
+    'longwatch_platform_suspect{zone="102"} 0',
+    'longwatch_hours_reopened{zone="102"} 0',
+    'longwatch_hours_unjudged{zone="102"} 0',
+  ]);
+  expect(text).toContain('longwatch_gap_hours{zone="101"} 5\n');
+  expect(text).toContain('longwatch_alerts{state="firing",kind="spike"} 3\n');
+  expect(text).toContain('longwatch_alerts{state="acknowledged",kind="self"} 1\n');
+  expect(text).toContain("longwatch_channels_down 1\n");
+  expect(text.match(/^longwatch_forward_.*$/gm)).toEqual([
+    'longwatch_forward_failing{destination="siem"} 1',
+    'longwatch_forward_failing{destination="files"} 0',
+    'longwatch_forward_hours_open{destination="siem"} 4',
+    'longwatch_forward_hours_open{destination="files"} 0',
+    'longwatch_forward_hours_differing{destination="siem"} 1',
+    'longwatch_forward_hours_differing{destination="files"} 0',
+    'longwatch_forward_oldest_open_seconds{destination="siem"} 7200',
+    'longwatch_forward_oldest_open_seconds{destination="files"} 0',
+    'longwatch_forward_events_refused{destination="siem"} 3',
+    'longwatch_forward_events_refused{destination="files"} 0',
+  ]);
+  expect(text).toContain("longwatch_pseudonym_key_missing 1\n");
+});
+
+test.each([
+  ["cannot be read", () => Promise.reject(new Error("no database"))],
+  ["does not answer in time", () => new Promise<never>(() => {})],
+])("a backlog that %s leaves no old numbers behind, and the rest is shown", async (_name, fail) => {
+  let reads = 0;
+  const { url } = await startHttp({
+    checkTimeoutMs: 20,
+    readBacklog: async () =>
+      reads++ > 0
+        ? fail()
+        : {
+            spikesOpen: 3,
+            archives: [],
+            destinations: [],
+            alerts: [{ state: "firing", kind: "spike", count: 3 }],
+            isKeyMissing: false,
+            notificationsPending: 0,
+            requestBudget: null,
+            channels: [{ channel: "slack", isOpen: true, waiting: 4, dead: 2 }],
+            zones: [
+              {
+                zoneId: 101,
+                ingestLagSeconds: 1,
+                hoursToLoss: 1,
+                gapHours: 0,
+                isSuspect: false,
+                hoursReopened: 0,
+                hoursUnjudged: 0,
+                unjudgedSeconds: null,
+              },
+            ],
+          },
+  });
+  expect(await scrape(url)).toContain("longwatch_backlog_readable 1\n");
+  const text = await scrape(url);
+
+  expect(text).toContain("longwatch_backlog_readable 0\n");
+  expect(text).toContain("longwatch_spikes_open Nan\n");
+  expect(text).not.toContain('zone="101"');
+  expect(text).not.toContain('channel="slack"');
+  expect(text).not.toContain('kind="spike"');
+  expect(text).toContain("longwatch_pseudonym_key_missing Nan\n");
+  expect(text).toContain("process_cpu_seconds_total ");
+});
+
+test("the version and what became of every reload are shown", async () => {
+  const { url, metrics } = await startHttp();
+  const text = await scrape(url);
+  expect(text).toMatch(/^longwatch_build_info\{version="\d+\.\d+\.\d+[^"]*",node="\d+\.\d+\.\d+"\} 1$/m);
+  expect(text).toContain('longwatch_config_reloads_total{result="refused"} 0\n');
+  expect(text).toContain("longwatch_config_last_reload_successful 1\n");
+  metrics.configReloaded("refused");
+  expect(await scrape(url)).toContain("longwatch_config_last_reload_successful 0\n");
+  expect(await scrape(url)).toContain('longwatch_config_reloads_total{result="refused"} 1\n');
+  metrics.configReloaded("taken");
+  expect(await scrape(url)).toContain("longwatch_config_last_reload_successful 1\n");
+  expect(await scrape(url)).toMatch(/^longwatch_config_last_reload_success_timestamp_seconds 1\d{9}/m);
+});
+
+test("own routes take a key as AccessKey or as a bearer token, the platform's routes as AccessKey alone", async () => {
+  const authenticate: Authenticate = async (key) =>
+    key === "lw_good" ? { ...READER, scopes: new Set(["read"] as const) } : null;
+  const { url } = await startHttp({ areMetricsPublic: false, authenticate }, (app) => {
+    app.get("/other", { config: { access: { scope: "read" } } }, async () => "other");
+    app.get(
+      "/platform",
+      { config: { access: { scope: "read" }, errorForm: "bare" } },
+      async () => "platform",
+    );
+  });
+  const ask = async (path: string, headers: Record<string, string>) =>
+    (await fetch(`${url}${path}`, { headers })).status;
+  expect(await ask("/metrics", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "Bearer lw_good" })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "bearer  lw_good " })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "Bearer lw_bad" })).toBe(401);
+  expect(await ask("/metrics", { Authorization: "Basic lw_good" })).toBe(401);
+  expect(await ask("/metrics", { Authorization: "Bearer" })).toBe(401);
+  // The platform's own header comes first: a wrong key is not mended by a right token.
+  expect(await ask("/metrics", { AccessKey: "lw_bad", Authorization: "Bearer lw_good" })).toBe(401);
+  expect(await ask("/other", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/other", { Authorization: "Bearer lw_good" })).toBe(200);
+  expect(await ask("/platform", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/platform", { Authorization: "Bearer lw_good" })).toBe(401);
+});
+
+test("docs/deploy.md names no metric that there is none of", async () => {
+  const page = readFileSync(path.join(import.meta.dirname, "..", "..", "..", "docs", "deploy.md"), "utf8");
+  const named = new Set(page.match(/\blongwatch_[a-z_]+/g));
+  const shown = await createMetrics().render();
+  expect(named.size).toBeGreaterThan(3);
+  for (const name of named) expect(shown).toContain(`# TYPE ${name} `);
+});
+
+test("a zone's name is a label of its metrics, its labels are those of longwatch_zone_info, and both may change", async () => {
+  let zones: Zones = {
+    101: { name: "shop", labels: { team: "edge" } },
+    102: { name: null, labels: { tier: "2" } },
+  };
+  const metrics = createMetrics(() => zones);
+  const stored = {
+    route: "list",
+    entries: 1,
+    inserted: 1,
+    filled: 0,
+    quarantined: 0,
+    bytes: 1,
+    commitMs: 30,
+  } as const;
+  measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
+  measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
+  const doubt = { isSuspect: false, hoursReopened: 0, hoursUnjudged: 0, unjudgedSeconds: null };
+  const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
+  const archive = { days: 3, firstDay: "2026-11-18", eventBytes: 45, recordBytes: 110, damagedFiles: 1 };
+  const rest = {
+    spikesOpen: 0,
+    archives: [{ ...archive, zoneId: 101, checkedAt: 5_000 }],
+    notificationsPending: 0,
+    requestBudget: null,
+    channels: [],
+    destinations: [],
+    alerts: [],
+  };
+  const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };
+  metrics.setBacklog(backlog);
+  const text = await metrics.render();
+  for (const line of [
+    'longwatch_pages_total{route="list",zone="101",zone_name="shop",result="changed"} 1',
+    'longwatch_events_total{zone="102",route="list",result="new"} 1',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.05",route="list"} 2',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.025",route="list"} 0',
+    'longwatch_ingest_lag_seconds{zone="101",zone_name="shop"} 1',
+    'longwatch_hours_to_loss{zone="101",zone_name="shop"} 2',
+    'longwatch_gap_hours{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_days{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_bytes{zone="101",zone_name="shop",kind="records"} 110',
+    `longwatch_archive_oldest_day_timestamp_seconds{zone="101",zone_name="shop"} ${Date.parse("2026-11-18") / 1_000}`,
+    'longwatch_archive_checked_timestamp_seconds{zone="101",zone_name="shop"} 5',
+    'longwatch_archive_damaged_files{zone="101",zone_name="shop"} 1',
+    'longwatch_zone_info{team="edge",zone="101",zone_name="shop"} 1',
+    'longwatch_zone_info{tier="2",zone="102"} 1',
+  ])
+    expect(text).toContain(`${line}\n`);
+  zones = { 101: { name: "store", labels: { owner: "x" } } };
+  metrics.setBacklog(backlog);
+  const later = await metrics.render();
+  expect(later).toContain('longwatch_zone_info{owner="x",zone="101",zone_name="store"} 1\n');
+  expect(later.match(/^longwatch_zone_info\{.*$/gm)).toHaveLength(1);
+  expect(later.match(/^longwatch_gap_hours\{.*$/gm)).toEqual([
+    'longwatch_gap_hours{zone="101",zone_name="store"} 3',
+  ]);
+});
+
+test("two services in one process count apart", async () => {
+  const [one, other] = [createMetrics(), createMetrics()];
+  one.enqueueFailures.inc();
+
+  expect(await one.render()).toContain("queue_enqueue_failures_total 1");
+  expect(await other.render()).toContain("queue_enqueue_failures_total 0");
+});
+
+test("answers are counted by route and status, addresses that nobody serves under one name", async () => {
+  const { url } = await startHttp();
+  await fetch(`${url}/livez`);
+  await fetch(`${url}/somebody/made/this/up`);
+  await fetch(`${url}/and/this`);
+  const text = await scrape(url);
+
+  expect(text).toContain('longwatch_http_requests_total{route="GET /livez",status="200"} 1\n');
+  expect(text).toContain('longwatch_http_requests_total{route="none",status="404"} 2\n');
+  expect(text).toContain('longwatch_http_request_duration_seconds_count{route="GET /livez"} 1\n');
+});
