@@ -5,7 +5,7 @@ import { mostFrequent } from "./requests.ts";
  * Crawlers by what their user agents hold, the domains in which their operators name the addresses, and the networks (ASN) from
  * which they crawl. A network in which others can rent machines is left out, unless the crawler comes from no other.
  */
-const CRAWLERS = [
+export const CRAWLERS = [
   {
     name: "Googlebot",
     agent: /googlebot|googleother|google-inspection/i,

@@ -1,0 +1,84 @@
+/** What incidents, marks and learning say about the senders of requests. */
+import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { Span } from "#model/horizon.ts";
+import type { Mark, SourceKind, VerdictWord } from "#model/kinds.ts";
+import type { RequestFinding } from "#model/review.ts";
+import type { StoredSources, UsualValue } from "#model/stored-sources.ts";
+import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { zoneUsual } from "../schema/sources.ts";
+import { spikes, verdicts } from "../schema/spikes.ts";
+
+const s = alias(spikes, "s");
+const v = alias(verdicts, "v");
+
+const SAYS: Partial<Record<Mark | VerdictWord, RequestFinding["says"]>> = {
+  attack: "hostile",
+  scanner: "hostile",
+  "broken-client": "machine",
+  crawler: "machine",
+  misfire: "visitor",
+};
+const KINDS: Readonly<Record<SourceKind, RequestFinding["kind"]>> = {
+  rules_per_ip: "ip",
+  ips_per_ja4: "ja4",
+  ips_per_url: "path",
+  ips_per_ua: "ua",
+  ips_per_asn: "asn",
+};
+
+interface FoundSpike extends Record<string, unknown> {
+  readonly ruleId: string;
+  readonly sources: StoredSources | null;
+  readonly from: number;
+  readonly to: number;
+  readonly mark: Mark | null;
+  readonly said: VerdictWord | null;
+}
+
+/**
+ * Returns what the spikes of a zone that were open in a span say: a person's mark, else the latest verdict. Of an incident each attacker from
+ * its first to its latest minute, of a rule's spike the rule. An unclear verdict says nothing, and neither does a spike that is part of an incident.
+ */
+export async function readRequestFindings(
+  db: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<RequestFinding[]> {
+  const { rows } = await db.execute<FoundSpike>(sql`
+    select ${s.ruleId} as "ruleId", ${s.sources} as sources, ${s.mark} as mark,
+      ${epochMs(s.openedAt)} - ${s.windowMinutes} * ${MINUTE_MS} as "from", ${epochMs(s.lastActiveAt)} as "to",
+      (select ${v.said} from ${verdicts} ${v} where ${v.spikeId} = ${s.id} order by ${v.judgedAt} desc limit 1) as said
+    from ${spikes} ${s}
+    where ${s.zoneId} = ${zoneId} and ${s.openedAt} < ${new Date(to)} and (${s.closedAt} is null or ${s.closedAt} > ${new Date(from)})
+      and not ${s.isShadow} and ${s.kind} in ('spike', 'new-rule', 'sources') and ${s.memberOf} is null`);
+  return rows.flatMap((row): RequestFinding[] => {
+    const says = SAYS[row.mark === null || row.mark === "noise" ? (row.said ?? "unclear") : row.mark];
+    if (says === undefined) return [];
+    if (row.sources === null) return [{ kind: "rule", key: row.ruleId, from: row.from, to: row.to, says }];
+    return row.sources.findings
+      .filter(({ key }) => key !== "" && key !== "erased")
+      .map(({ kind, key, since, lastFiredAt, windowMinutes }) => ({
+        kind: KINDS[kind],
+        key,
+        from: (since - windowMinutes) * MINUTE_MS,
+        to: Math.max(lastFiredAt * MINUTE_MS, row.to),
+        says,
+      }));
+  });
+}
+
+/** Returns the networks and JA4 fingerprints that became usual in a zone before a time, with that moment. */
+export async function readUsualSenders(
+  db: Queryable,
+  zoneId: number,
+  beforeMs: number,
+): Promise<UsualValue[]> {
+  const { dimension, value, since } = zoneUsual;
+  const { rows } = await db.execute<Record<string, unknown> & UsualValue>(sql`
+    select ${dimension} as dimension, ${value} as value, ${epochMs(since)} as since from ${zoneUsual}
+    where ${zoneUsual.zoneId} = ${zoneId} and ${dimension} in ('asn', 'ja4') and ${since} < ${new Date(beforeMs)}`);
+  return rows.map(({ dimension, value, since }) => ({ dimension, value, since }));
+}

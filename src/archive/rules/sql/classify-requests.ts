@@ -1,0 +1,209 @@
+/** Says of each request in the events of a span whose it is. */
+import { DAY_MS } from "#lib/units.ts";
+import type { Span } from "#model/horizon.ts";
+import type { RequestFinding } from "#model/review.ts";
+import { SUM_RULES } from "#model/rules.ts";
+import type { UsualValue } from "#model/stored-sources.ts";
+import { DIRTY_RULES } from "#model/verdict.ts";
+import { planFilters, type SearchPlan } from "../query/plan-search.ts";
+import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
+import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";
+
+/** The columns that are read of each event. No record is opened. */
+export const CLASSIFIED_COLUMNS =
+  "occurred_at log_id feature rule_id ip ja4 ua url asn action request_id path facts".split(" ");
+
+/** What the statement after those of `prepare` reads. `events` has the columns of the events. */
+export interface Classified extends Pick<SenderKnowledge, "toActionSql"> {
+  readonly prepare: readonly Piece[];
+  readonly requests: Piece;
+  readonly events: Piece;
+}
+
+/** Returns SQL for the form of a path, which is equal for paths that differ in a digit: `/p/12` and `/p/34`. */
+const toPathForm = (column: string) => `translate(${column}, '0123456789', '##########')`;
+
+/** Texts of a request that are read if they are asked for. */
+export type RequestText = "ip" | "asn" | "ja4" | "ua" | "path";
+
+/** A set of rules is so many numbers with so many bits. Rules beyond the most frequent ones have no bit. */
+const RULE_WORDS = 2;
+const BITS_PER_WORD = 62;
+
+/** Events of one request come within this time if nothing names the request. */
+const SAME_REQUEST_MS = 2_000;
+/** A program that came on so many days, with so few rules, is a monitor or a job of the site. */
+const STEADY_DAYS = 5;
+const STEADY_RULES = 2;
+
+/** What is known about the senders of requests. */
+export interface SenderKnowledge {
+  readonly findings: readonly RequestFinding[];
+  /** Networks and JA4 fingerprints that are usual in the zone. */
+  readonly usual: readonly UsualValue[];
+  /** Tests of the known sources; an event is of one if any clause holds. */
+  readonly known: SearchPlan["clauses"];
+  readonly crawlers: readonly { readonly agent: string; readonly networks: readonly string[] }[];
+  /** Returns SQL for the class of a column's action. */
+  readonly toActionSql: (column: string) => string;
+}
+
+/** Bits of what an event says about its request. */
+const SAYS = {
+  machine: 1,
+  attacker: 2,
+  shared: 4,
+  misfire: 8,
+  steady: 16,
+  ja4: 32,
+  asn: 64,
+  stopped: 128,
+} as const;
+/** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
+const FACTS_AT = 8;
+const TRUE = {
+  session: 2 << FACTS_AT,
+  referer: 8 << FACTS_AT,
+  idiom: 32 << FACTS_AT,
+  tool: 128 << FACTS_AT,
+} as const;
+/** Where the value of a finding is found among the columns of a request. A rule is found by its bits. */
+const KEY_OF = { ip: "sender", asn: "asn_key", ja4: "ja4_key", ua: "ua_key", path: "path_key" } as const;
+
+const isSender = (column: string) =>
+  `${column} not in ('', '0.0.0.0', '::', 'erased') and not contains(${column}, '*')`;
+const words = Array.from({ length: RULE_WORDS }, (_, word) => word);
+const eachWord = (write: (word: number) => string, separator = ", ") => raw(words.map(write).join(separator));
+const ruleCount = (write: (word: string) => string) =>
+  eachWord((word) => `bit_count(${write(`w${word}`)})`, " + ");
+const toTable = (value: unknown, shape: string): Piece =>
+  duck`(select unnest(from_json(${bound(JSON.stringify(value))}, ${raw(`'${shape}'`)}), recursive := true))`;
+
+/**
+ * Returns the statements that prepare a connection, and a SELECT of the requests for the statement after them:
+ * `request` (hash of its name), `first_at` (epoch ms), `day` (days since the epoch), `sender` (hash of the address; null if it stands for nobody or for many), `path_key` (hash of the form of its path),
+ * `class`, `is_stopped`, the bits of its rules `w0` and `w1` by the places in the table `request_rules`, and the texts that are asked for. An event without a name of
+ * its request belongs to that of the same address and URL within two seconds. Days whose files have no facts are in `unknownDays` (days since the epoch).
+ *
+ * The first that holds decides. *machine*: a known source, a crawler in its operator's network, or what an incident found. *hostile*: an attacker of an
+ * incident, an idiom, a tool, or an address with three rules on other paths of the day. *visitor*: at least two of session, own referer, usual JA4 and usual
+ * network, or a misfire. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs.
+ */
+export function classifyRequests(
+  source: EventSource,
+  span: Span,
+  { findings, usual, known, crawlers, toActionSql }: SenderKnowledge,
+  {
+    unknownDays,
+    texts = [],
+  }: { readonly unknownDays: readonly number[]; readonly texts?: readonly RequestText[] },
+): Classified {
+  // Texts as they are keep their dictionaries: classes of actions take a twentieth of the time.
+  const events = selectEvents(source, { ...span, clauses: [] }, CLASSIFIED_COLUMNS, { keepsNulls: true });
+  const networks = findings.filter(
+    ({ kind, key, says }) => kind === "ip" && key.includes("/") && says === "hostile",
+  );
+  const isWithin = networks.length === 0 ? raw("false") : toClauses({ clauses: ofNetworks(networks) }, 2);
+  const isKnown = anyOf(known.map((clause) => toClauses({ clauses: [clause] }, 2)));
+  const isCrawler = anyOf(
+    crawlers.map(
+      ({ agent, networks: own }) =>
+        duck`(regexp_extract(asn, '^(?:AS)?([0-9]+)', 1, 'i') in (${join(own.map(bound), ", ")}) and regexp_matches(ua, ${bound(agent)}, 'i'))`,
+    ),
+  );
+  const says = join(
+    [
+      raw(`coalesce(facts, 0)::integer << ${FACTS_AT}`),
+      duck`case when ${isKnown} or ${isCrawler} then ${SAYS.machine} else 0 end`,
+      duck`case when ${isWithin} then ${SAYS.attacker} else 0 end`,
+      raw(`case when ${toActionSql("action")} in ('blocked', 'challenged') then ${SAYS.stopped} else 0 end`),
+    ],
+    " | ",
+  );
+  const prepare = [
+    ...prepareSource(source),
+    duck`create temp table request_rules as select *,
+      ${eachWord((word) => `case when not is_sum and place between ${word * BITS_PER_WORD} and ${(word + 1) * BITS_PER_WORD - 1} then 1::bigint << (place - ${word * BITS_PER_WORD}) else 0 end as w${word}`)}
+      from (select *, (row_number() over (partition by is_sum order by events desc, rule_id) - 1)::integer as place
+        from (select rule_id, regexp_matches(rule_id, ${bound(SUM_RULES)}) as is_sum, arg_max(feature, n) as feature, sum(n)::bigint as events
+          from (select coalesce(rule_id, '') as rule_id, feature, count(*) as n from (${events}) group by all) group by rule_id))`,
+    duck`create temp table found as select *, hash(case kind when 'path' then ${raw(toPathForm("key"))} else key end) as key_hash, case says when 'hostile' then case kind when 'ip' then ${SAYS.attacker} else ${SAYS.shared} end
+        when 'machine' then ${SAYS.machine} else ${SAYS.misfire} end as bit
+      from ${toTable(findings, '[{"kind":"VARCHAR","key":"VARCHAR","from":"BIGINT","to":"BIGINT","says":"VARCHAR"}]')}`,
+    duck`create temp table usual as select dimension, hash(value) as value_hash, min(since) as since from
+      ${toTable(usual, '[{"dimension":"VARCHAR","value":"VARCHAR","since":"BIGINT"}]')} group by all`,
+    // Numbers instead of texts: a zone has a million requests, and most texts are asked for by nobody.
+    duck`create temp table all_requests as select request, min(ms) as first_at, min(ms) // ${DAY_MS} as day, bit_or(says) as says,
+        ${eachWord((word) => `bit_or(w${word}) as w${word}`)}, min(case when ${raw(isSender("ip"))} then hash(ip) end) as sender, min(hash(${raw(toPathForm("path"))})) as path_key,
+        min(hash(asn)) as asn_key, min(hash(ja4)) as ja4_key${raw([...(findings.some(({ kind }) => kind === "ua") ? ["min(hash(left(ua, 300))) as ua_key"] : []), ...texts.map((text) => `coalesce(any_value(${text}), '') as ${text}`)].map((column) => `, ${column}`).join(""))}
+      from (select e.*, r.* exclude (rule_id, feature), ${says} as says, case when request_id <> '' then hash(request_id) else hash(ip, url, ms // ${SAME_REQUEST_MS}) end as request
+        from (select *, epoch_ms(occurred_at) as ms from (${events})) e join request_rules r on r.rule_id = coalesce(e.rule_id, '')) group by request`,
+    duck`create temp table sender_days as select sender, day, min(path_key) <> max(path_key) as has_paths, ${eachWord((word) => `bit_or(w${word}) as w${word}`)}
+      from all_requests where sender is not null group by sender, day`,
+    // Few addresses have several rules and paths on a day, so only theirs are looked at.
+    duck`create temp table sender_rules as select sender, day, place, min(path_key) as first_path, max(path_key) as last_path
+      from all_requests a semi join (select sender, day from sender_days where has_paths and ${ruleCount((word) => word)} >= ${DIRTY_RULES}) using (sender, day)
+      join request_rules r on ${eachWord((word) => `a.w${word} & r.w${word} <> 0`, " or ")} group by all`,
+    raw(`create temp table senders as select sender, day, count(*) filter (first_path <> last_path) as several,
+      count(*) filter (first_path = last_path) as single from sender_rules group by all`),
+    raw(`create temp table own_rules as select sender, day, first_path as path_key, count(*) as own
+      from sender_rules where first_path = last_path group by all`),
+    duck`create temp table steady as select sender, true as is_steady from (select hash(ip) as sender, ua from (${events}))
+      semi join (select sender from sender_days group by sender
+        having count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES}) using (sender)
+      group by sender having bool_and(not regexp_matches(ua, '^(Mozilla|Opera)/[0-9]') or regexp_matches(ua, 'bot|crawl|spider|monitor', 'i'))`,
+    duck`create temp table found_requests as select request, bit_or(bit) as found from (${join(toFoundRequests(findings), " union all ")}) group by request`,
+  ];
+  const signs = `((says & ${TRUE.session} > 0)::integer + (says & ${TRUE.referer} > 0)::integer
+    + coalesce(usual_ja4.since < first_at, false)::integer + coalesce(usual_asn.since < first_at, false)::integer)`;
+  const isOld = unknownDays.length === 0 ? "false" : `day in (${unknownDays.join(", ")})`;
+  const columns = [
+    "request",
+    "first_at",
+    "day",
+    "sender",
+    "path_key",
+    ...words.map((word) => `w${word}`),
+    ...texts,
+  ];
+  const requests = duck`
+    select ${raw(columns.join(", "))}, says & ${SAYS.stopped} > 0 as is_stopped, case when ${raw(isOld)} then 'unknown'
+      when says & ${SAYS.machine} > 0 then 'machine'
+      when is_attacker or says & ${SAYS.attacker} > 0 then 'hostile'
+      when says & ${SAYS.misfire} > 0 and signs > 0 then 'visitor'
+      when says & ${TRUE.idiom | TRUE.tool} > 0 or (says & ${SAYS.shared} > 0 and signs < 2) then 'hostile'
+      when is_steady then 'machine'
+      when signs >= 2 then 'visitor' else 'unknown' end as class
+    from (select a.* exclude (says), says | coalesce(found, 0) as says, coalesce(several + single - coalesce(own, 0) >= ${DIRTY_RULES}, false) as is_attacker,
+        coalesce(is_steady, false) as is_steady, ${raw(signs)} as signs
+      from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender)
+      left join found_requests using (request)
+      left join (select value_hash, since from usual where dimension = 'ja4') usual_ja4 on usual_ja4.value_hash = ja4_key
+      left join (select value_hash, since from usual where dimension = 'asn') usual_asn on usual_asn.value_hash = asn_key)`;
+  return { prepare, requests, events, toActionSql };
+}
+
+/** Returns SELECTs of the requests that findings are about, each with a bit of `SAYS`. */
+function toFoundRequests(findings: readonly RequestFinding[]): Piece[] {
+  const isIn = `a.first_at between found."from" and found."to"`;
+  return [...new Set(["ip" as const, ...findings.map(({ kind }) => kind)])].map((kind) => {
+    const isOf =
+      kind === "rule"
+        ? words.map((word) => `a.w${word} & found.w${word} <> 0`).join(" or ")
+        : `found.key_hash = a.${KEY_OF[kind]}`;
+    const table =
+      kind === "rule" ? "(select * from found join request_rules on rule_id = key) found" : "found";
+    return raw(
+      `select request, bit from all_requests a join ${table} on found.kind = '${kind}' and (${isOf}) and ${isIn}`,
+    );
+  });
+}
+
+function ofNetworks(findings: readonly RequestFinding[]): SearchPlan["clauses"] {
+  return planFilters([{ field: "ip", op: "cidr", value: [...new Set(findings.map(({ key }) => key))] }]);
+}
+
+/** Returns `false` for an empty list. */
+function anyOf(tests: readonly Piece[]): Piece {
+  return tests.length === 0 ? raw("false") : duck`(${join(tests, " or ")})`;
+}
