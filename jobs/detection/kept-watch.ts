@@ -216,7 +216,7 @@ export function isLacking({ lacking, policy }: KeptWatch): boolean {
 }
 
 /** Returns whether the watch judges by fixed lines only, because the zone seems to be in its first day. */
-export function isQuiet({ watch, next }: KeptWatch): boolean {
+export function isInFirstDay({ watch, next }: KeptWatch): boolean {
   return isLearning(watch.firstMinute(), next);
 }
 

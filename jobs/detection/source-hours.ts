@@ -13,7 +13,7 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { toError } from "#lib/errors.ts";
 import type { JobContext } from "../context.ts";
 import { type CountBudget, countSourceHours, firstHourOf } from "./count-source-hours.ts";
-import { isLacking, isQuiet, type KeptWatch, learnHours, takeEndedHours } from "./kept-watch.ts";
+import { isInFirstDay, isLacking, type KeptWatch, learnHours, takeEndedHours } from "./kept-watch.ts";
 import type { DueZone, ReadTickDeps, SourceTick } from "./source-tick.ts";
 
 export interface DetectSourcesDeps extends ReadTickDeps, Pick<JobContext, "log" | "zoneIds" | "afterSpikes"> {
@@ -126,7 +126,7 @@ export async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promi
       for (const [zoneId, hours] of counted) {
         const one = pass.kept.get(zoneId);
         if (one === undefined) continue;
-        if (isQuiet(one) && isOlder(hours.firstMinute, one)) {
+        if (isInFirstDay(one) && isOlder(hours.firstMinute, one)) {
           // The watch is made again and judges the tested minutes. Earlier ones follow hours that got events, so they are
           // judged late.
           pass.kept.delete(zoneId);
@@ -147,11 +147,11 @@ async function findOlderHistory(
   zones: readonly DueZone[],
   nowHour: number,
 ): Promise<Set<number>> {
-  const quiet = zones.flatMap(({ zoneId }) => pass.kept.get(zoneId) ?? []).filter(isQuiet);
-  if (quiet.length === 0) return new Set();
-  const zoneIds = quiet.map(({ zoneId }) => zoneId);
+  const learning = zones.flatMap(({ zoneId }) => pass.kept.get(zoneId) ?? []).filter(isInFirstDay);
+  if (learning.length === 0) return new Set();
+  const zoneIds = learning.map(({ zoneId }) => zoneId);
   const found = await readFirstEventMinutes(pass.deps.database.db, zoneIds, firstHourOf(nowHour) * 60);
-  return new Set(quiet.flatMap((one) => (isOlder(found.get(one.zoneId), one) ? one.zoneId : [])));
+  return new Set(learning.flatMap((one) => (isOlder(found.get(one.zoneId), one) ? one.zoneId : [])));
 }
 
 function isOlder(minute: number | null | undefined, { watch }: KeptWatch): minute is number {

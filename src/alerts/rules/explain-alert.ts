@@ -12,7 +12,13 @@ import { type AlertRecord, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { type Context, createAssessor } from "./assess.ts";
 import { decide } from "./decide.ts";
-import { findInhibition, findQuietChannels, isQuiet, pickRoutes, planRoute } from "./routing/plan-route.ts";
+import {
+  findChannelsInQuietHours,
+  findInhibition,
+  isInForce,
+  pickRoutes,
+  planRoute,
+} from "./routing/plan-route.ts";
 import type { QuietHours, Route, Timing } from "./routing/routing.ts";
 import { routeSelf } from "./self-alert.ts";
 import { toSituation } from "./verdict-effects.ts";
@@ -115,7 +121,7 @@ function explainQuietHours(
   nowMs: number,
 ): ExplainedQuietHours[] {
   return all.map((hours, index) => {
-    const held = [...findQuietChannels([hours], subject, channels, nowMs)];
+    const held = [...findChannelsInQuietHours([hours], subject, channels, nowMs)];
     const verdict =
       subject.kind === "self"
         ? "not Longwatch's own"
@@ -123,7 +129,7 @@ function explainQuietHours(
           ? "holds"
           : !matchesSubject(hours.matchers, subject)
             ? "no match"
-            : !isQuiet(hours, nowMs)
+            : !isInForce(hours, nowMs)
               ? "not now"
               : subject.severity === "critical" && hours.critical === "tell"
                 ? "not critical alerts"

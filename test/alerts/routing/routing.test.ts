@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findInhibition, isQuiet, pickRoutes, planRoute } from "#alerts/rules/routing/plan-route.ts";
+import { findInhibition, isInForce, pickRoutes, planRoute } from "#alerts/rules/routing/plan-route.ts";
 import { DEFAULT_TIMING, type QuietHours, type Route, routeToAll } from "#alerts/rules/routing/routing.ts";
 import { SEVERITIES, WEEKDAYS } from "#model/kinds.ts";
 import { matchesSubject, type Subject, type SubjectMatchers } from "#model/subject.ts";
@@ -168,7 +168,7 @@ test.each([
   ["2026-11-20T05:00:00Z", false, "Friday morning belongs to Thursday's night"],
   ["2026-07-17T20:00:00Z", true, "ten o'clock in summer"],
 ])("quiet hours follow the wall clock of their time zone: %s is %s, %s", (time, expected) => {
-  expect(isQuiet(NIGHT, Date.parse(time))).toBe(expected);
+  expect(isInForce(NIGHT, Date.parse(time))).toBe(expected);
 });
 
 test("critical alerts notify in quiet hours unless `critical: hold` is set", () => {

@@ -99,7 +99,7 @@ export interface Question {
 }
 
 /** Returns whether the lie changes answers to this request now. */
-export function isToldTo(lie: Lie, { route, zone }: Question, now: number): boolean {
+export function isActiveFor(lie: Lie, { route, zone }: Question, now: number): boolean {
   const { begins = Number.NEGATIVE_INFINITY, ends = Number.POSITIVE_INFINITY } = lie;
   return lie.routes.includes(route) && (lie.zones?.includes(zone) ?? true) && begins <= now && now < ends;
 }

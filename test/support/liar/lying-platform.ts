@@ -7,7 +7,7 @@ import { answerMetrics } from "./answer-metrics.ts";
 import { answerCounts, answerExport, answerSearch, isGrouped } from "./answer-search.ts";
 import type { LiarRequest } from "./asked.ts";
 import { isBending, isHiding } from "./bend-entries.ts";
-import { type ActiveLie, isToldTo, type Lie, type Question, type Route } from "./lie.ts";
+import { type ActiveLie, isActiveFor, type Lie, type Question, type Route } from "./lie.ts";
 import { createPassMemory } from "./pass-memory.ts";
 import { createTruePlatform, Unbendable } from "./true-platform.ts";
 import { createWitness, type Witness } from "./witness.ts";
@@ -94,7 +94,7 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
     counts[question.route]++;
     requests.set(question.zone, counts);
     const now = options.now();
-    const tellings = active.filter(({ lie }) => isToldTo(lie, question, now));
+    const applied = active.filter(({ lie }) => isActiveFor(lie, question, now));
     const accessKey = String(request.headers["accesskey"] ?? "");
     return {
       ...question,
@@ -103,8 +103,8 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
       witness,
       truth: createTruePlatform(options.url, accessKey, options.now),
       passes,
-      lies: tellings.map(({ lie }) => lie),
-      ...createTalliers(tellings),
+      lies: applied.map(({ lie }) => lie),
+      ...createTalliers(applied),
     };
   }
 
@@ -159,7 +159,7 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
     isHidden: (zone, event) =>
       active.some(({ lie }) => {
         const now = options.now();
-        return isToldTo(lie, { route: "search", zone }, now) && isHiding(lie, event, now);
+        return isActiveFor(lie, { route: "search", zone }, now) && isHiding(lie, event, now);
       }),
     tallies: () => told,
     requests: () => requests,
@@ -189,11 +189,11 @@ function readQuestion(path: string, bytes: Buffer): (Question & { body: unknown 
 }
 
 function createTalliers(
-  tellings: readonly Telling[],
+  applied: readonly Telling[],
 ): Pick<LiarRequest, "tally" | "note" | "emptyPage" | "contradict"> {
-  const tallies = tellings.map(({ tally }) => tally);
+  const tallies = applied.map(({ tally }) => tally);
   const note = (lie: ActiveLie, events: number) => {
-    const tally = tellings.find((telling) => telling.lie === lie)?.tally;
+    const tally = applied.find((telling) => telling.lie === lie)?.tally;
     if (tally === undefined) return;
     tally.answers++;
     tally.events += events;
@@ -201,7 +201,7 @@ function createTalliers(
   return {
     note,
     tally(changed) {
-      for (const { lie } of tellings) {
+      for (const { lie } of applied) {
         const events = changed.filter((event) => isBending(lie, event)).length;
         if (events > 0) note(lie, events);
       }

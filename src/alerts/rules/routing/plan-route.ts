@@ -26,7 +26,7 @@ export function planRoute(routing: Routing, subject: Subject, nowMs: number): Ro
     }
   }
   const routed = [...repeatIntervalMs.keys()];
-  const quiet = findQuietChannels(routing.quietHours, subject, routed, nowMs);
+  const quiet = findChannelsInQuietHours(routing.quietHours, subject, routed, nowMs);
   return {
     channels: routed.filter((channel) => !quiet.has(channel)),
     held: [...quiet],
@@ -80,7 +80,7 @@ function isEqual(label: EqualLabel, subject: Subject, other: Subject): boolean {
 }
 
 /** Returns the channels of `channels` that are in quiet hours for this subject now. */
-export function findQuietChannels(
+export function findChannelsInQuietHours(
   quietHours: readonly QuietHours[],
   subject: Subject,
   channels: readonly string[],
@@ -90,7 +90,7 @@ export function findQuietChannels(
     (hours) =>
       !(subject.severity === "critical" && hours.critical === "tell") &&
       matchesSubject(hours.matchers, subject) &&
-      isQuiet(hours, nowMs),
+      isInForce(hours, nowMs),
   );
   const isHeld = (channel: string) =>
     inForce.some(({ channels: named }) => named === null || named.includes(channel));
@@ -98,7 +98,7 @@ export function findQuietChannels(
 }
 
 /** Uses the wall clock: quiet hours keep their times if summer time begins or ends during them. */
-export function isQuiet({ timeZone, days, fromMinute, toMinute }: QuietHours, nowMs: number): boolean {
+export function isInForce({ timeZone, days, fromMinute, toMinute }: QuietHours, nowMs: number): boolean {
   const { weekday, minute } = readWallClock(timeZone, nowMs);
   if (fromMinute < toMinute) return days.includes(weekday) && minute >= fromMinute && minute < toMinute;
   if (minute >= fromMinute) return days.includes(weekday);
