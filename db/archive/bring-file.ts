@@ -54,7 +54,7 @@ export async function bringCurrent(
 
 const f = archiveFiles;
 
-interface DamagedFile {
+export interface DamagedFile {
   readonly zoneId: number;
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;

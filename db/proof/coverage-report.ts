@@ -127,7 +127,7 @@ export interface CoverageTrouble {
    */
   readonly oldestOpenAt: number | null;
   /** When the first hour of the zone was decided; null before that. */
-  readonly watchedSince: number | null;
+  readonly firstSealAt: number | null;
   /** Hours that became gaps together, in the order in which they became gaps. */
   readonly gaps: readonly GapBatch[];
 }
@@ -157,7 +157,7 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
   const isAsked = sql`${w.zoneId} = any(${sql.param([...query.zoneIds])}::integer[]) and ${w.startsAt} >= ${since}`;
   const isOpen = sql`${w.state} = 'open' and ${w.startsAt} < ${new Date(openBeforeMs)}`;
   const zones = await db.execute<Omit<CoverageTrouble, "gaps">>(sql`
-    select ${w.zoneId} as "zoneId", ${epochMs(sql`min(${w.sealedAt})`)} as "watchedSince",
+    select ${w.zoneId} as "zoneId", ${epochMs(sql`min(${w.sealedAt})`)} as "firstSealAt",
       ${epochMs(sql`min(${w.startsAt}) filter (where ${isOpen} and ${w.startsAt} >= first_at + interval '2 hours')`)}
         as "oldestOpenAt"
     from ${coverageWindows} ${w}

@@ -1,6 +1,7 @@
 /** The platform by zone: its answers and refusals, the routes that are suspect, and the zones that rise. */
 import { and, eq, gt, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { KnownHorizon } from "#model/horizon.ts";
 import type { RisingZone } from "#model/zones.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
@@ -86,14 +87,18 @@ export interface ZoneHealth {
   readonly answeredAt: number | null;
   readonly refusedSince: number | null;
   readonly refusedWith: string | null;
+  /** When report-service last checked the zone. */
+  readonly checkedAt: number | null;
   /** End of the newest span that was searched or of the newest list pass that was read to its end. */
   readonly polledThrough: number | null;
+  readonly horizon: KnownHorizon;
 }
 
 /** Returns the health of each of these zones, in their order. */
 export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]): Promise<ZoneHealth[]> {
-  const { rows } = await db.execute<{ [Key in keyof ZoneHealth]: ZoneHealth[Key] }>(sql`
-    select z.zone_id as "zoneId", ${epochMs(h.watchedSince)} as "watchedSince",
+  const { rows } = await db.execute<Omit<ZoneHealth, "horizon"> & KnownHorizon & Record<string, unknown>>(sql`
+    select z.zone_id as "zoneId", ${epochMs(h.watchedSince)} as "watchedSince", ${epochMs(h.checkedAt)} as "checkedAt",
+      ${h.keptMs} as "keptMs", ${epochMs(h.keptSince)} as "since", ${h.keptBeforeMs} as "beforeMs",
       ${epochMs(h.answeredAt)} as "answeredAt", ${epochMs(h.refusedSince)} as "refusedSince", ${h.refusedWith} as "refusedWith",
       greatest(
         (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w} where ${w.zoneId} = z.zone_id),
@@ -101,17 +106,10 @@ export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]):
           where ${c.zoneId} = z.zone_id and ${c.passResult} in ('full', 'short'))) as "polledThrough"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join ${platformHealth} ${h} on ${h.zoneId} = z.zone_id order by z.place`);
-  return rows;
-}
-
-/** Returns since when, epoch ms, each zone is watched whose watch began after `sinceMs`. */
-export async function readNewlyWatched(db: Queryable, sinceMs: number): Promise<ReadonlyMap<number, number>> {
-  const { zoneId, watchedSince } = platformHealth;
-  const rows = await db
-    .select({ zoneId, watchedSince })
-    .from(platformHealth)
-    .where(gt(watchedSince, new Date(sinceMs)));
-  return new Map(rows.map((row) => [row.zoneId, row.watchedSince.getTime()]));
+  return rows.map(({ keptMs, since, beforeMs, ...zone }) => ({
+    ...zone,
+    horizon: { keptMs, since, beforeMs },
+  }));
 }
 
 type SuspectRoute = (typeof zoneSuspicions.$inferSelect)["route"];

@@ -1,6 +1,6 @@
 /** Stores transitions, and raises alerts about Longwatch itself. */
 
-import { notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
+import { gravestSeverity, notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
 import {
   type AlertRecord,
   NOBODY,
@@ -11,8 +11,7 @@ import {
 } from "#alerts/rules/alert-record.ts";
 import { addLinks } from "#alerts/rules/message/links.ts";
 import { buildSelfMessage, type SelfMessageFacts } from "#alerts/rules/message/self-message.ts";
-import type { SelfChange } from "#alerts/rules/self/coverage-alert.ts";
-import { reasonOf, type SelfRoute, type SelfSubject } from "#alerts/rules/self-alert.ts";
+import { reasonOf, type SelfChange, type SelfRoute, type SelfSubject } from "#alerts/rules/self-alert.ts";
 import {
   type AlertRow,
   changeAlert,
@@ -26,7 +25,9 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { isGraver } from "#model/words.ts";
 import type { ZoneFacts } from "#model/zones.ts";
+import type { Examined } from "../health/conditions/condition.ts";
 
 interface NewTransition {
   /** The alert as it was read; null if there was none. */
@@ -86,6 +87,45 @@ interface SelfAlert {
   readonly nowMs: number;
   /** More fields for the log. */
   readonly facts?: object;
+}
+
+/** The subjects of alerts in the log. */
+const LOGGED = {
+  service: "service",
+  zone: "coverage",
+  channel: "channel",
+  destination: "forwarding",
+  silence: "silence",
+} as const;
+
+/**
+ * Raises, updates and resolves the alerts about conditions. Returns the number of transitions written. Several replicas may
+ * do this at once: one alert is open per subject, and it is changed only from the transition that was read.
+ */
+export async function raiseExamined(deps: SelfAlertDeps, examined: readonly Examined[]): Promise<number> {
+  let written = 0;
+  for (const one of examined) {
+    const { condition, subject, fingerprint, row, nowMs } = one;
+    const { zoneId = null, key } = subject;
+    const facts = key === undefined ? {} : { [condition.of]: key };
+    const given = { about: LOGGED[condition.of], fingerprint, zoneId, row, news: newsOf(one), nowMs, facts };
+    written += Number(await raiseSelfAlert(deps, given));
+  }
+  return written;
+}
+
+/** Returns what the alert about a condition should say next; null if there is no reason for one and none is open. */
+function newsOf({ condition, subject, found, row, severity, isDue, ...moment }: Examined): SelfChange | null {
+  const { isOpen, nowMs } = moment;
+  if (found === null || (isOpen && found.isOver === true)) {
+    if (!isOpen) return null;
+    const headline = condition.recovered(subject, moment);
+    return { reason: "resolved", severity: condition.severity, headline, openedAtMs: nowMs };
+  }
+  // Postgres counts microseconds.
+  const change = { severity, headline: found.headline, openedAtMs: Math.floor(found.since) };
+  if (!isOpen || row === null) return isDue ? { ...change, reason: "first" } : null;
+  return { ...change, reason: isGraver(severity, gravestSeverity(toAlertRecord(row))) ? "worse" : "none" };
 }
 
 /**

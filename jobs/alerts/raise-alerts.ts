@@ -38,9 +38,11 @@ import { dueVerdictTime } from "#model/verdict.ts";
 import { isEnding } from "#model/words.ts";
 import { defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
-import { reportCoverage } from "../proof/report-coverage.ts";
+import { examine, openScope } from "../health/conditions/condition.ts";
+import { COVERAGE_CONDITIONS } from "../health/conditions/coverage.ts";
+import { raiseExamined } from "./persist-transition.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
-import { readActiveSilences } from "./report-silences.ts";
+import { readActiveSilences } from "./report-service.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
@@ -71,7 +73,6 @@ export interface RaiseAlertsDeps
  * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
-  const overdueSince = new Map<number, number>();
   const waitFor = createWait(deps.whileAwaited);
   return defineJob({
     name: "raise-alerts",
@@ -84,7 +85,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
       const silences = await readActiveSilences(deps.database.db, deps.log, deps.clock());
       // A failure of one kind of alert does not stop the other kind.
       const runs = await Promise.allSettled([
-        raiseCoverage(deps, { silences, overdueSince }),
+        raiseCoverage(deps, silences),
         raiseSpikes(deps, { silences, waitFor }, signal),
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
@@ -94,11 +95,13 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
 }
 
 async function raiseCoverage(
-  deps: RaiseAlertsDeps,
-  { silences, overdueSince }: { silences: readonly Silence[]; overdueSince: Map<number, number> },
+  { database, log, clock, zoneIds, routing }: RaiseAlertsDeps,
+  silences: readonly Silence[],
 ): Promise<number> {
-  const context = { routing: deps.routing(), silences, nowMs: deps.clock() };
-  return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(context, subject) });
+  const nowMs = clock();
+  const examined = await examine(openScope({ db: database.db, nowMs, zoneIds }), COVERAGE_CONDITIONS);
+  const context = { routing: routing(), silences, nowMs };
+  return raiseExamined({ database, log, routeOf: (subject) => routeSelf(context, subject) }, examined);
 }
 
 /** Returns how many transitions were written. */

@@ -1,45 +1,27 @@
 import { z } from "zod";
-import { toAlertRecord } from "#alerts/rules/alert-record.ts";
-import {
-  assessCredentials,
-  assessUnpolled,
-  credentialsFingerprint,
-  unpolledFingerprint,
-  unpolledLimit,
-} from "#alerts/rules/self/service-alert.ts";
-import {
-  archiveFingerprint,
-  assessArchive,
-  assessDisk,
-  assessKey,
-  diskFingerprint,
-  keyFingerprint,
-} from "#alerts/rules/self/store-alerts.ts";
-import { routeSelf } from "#alerts/rules/self-alert.ts";
-import { readNewestAlerts } from "#db/alerts/alerts.ts";
-import { readDamagedFiles } from "#db/archive/bring-file.ts";
+import { avoidFailing, routeSelf } from "#alerts/rules/self-alert.ts";
+import { type SignedSilence, toSilences } from "#alerts/rules/silence.ts";
+import { readSilences } from "#db/alerts/silences.ts";
+import type { Queryable } from "#db/client.ts";
 import { type DailyGrowth, readDailyGrowth } from "#db/health/service-status.ts";
-import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { readKeyProblem } from "#db/people/pseudonymise.ts";
-import { readZoneHealth, watchZones } from "#db/proof/platform-health.ts";
+import { readClockOffset } from "#db/postgres/server.ts";
+import { watchZones } from "#db/proof/platform-health.ts";
 import type { DiskSpace } from "#lib/disk.ts";
+import type { Log } from "#lib/log.ts";
 import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
-import { raiseSelfAlert, type SelfAlertDeps } from "./persist-transition.ts";
-import { reportDestinations } from "./report-channels.ts";
-import { readActiveSilences, reportSilences } from "./report-silences.ts";
+import { examine, openScope } from "../health/conditions/condition.ts";
+import { WATCHED_MS } from "../health/conditions/coverage.ts";
+import { channel, DELIVERY_CONDITIONS } from "../health/conditions/delivery.ts";
+import { SERVICE_CONDITIONS } from "../health/conditions/service.ts";
+import { raiseExamined } from "./persist-transition.ts";
 import { endUnwatched } from "./resolve-alert.ts";
 
 /** The sizes of tables change slowly, and reading them needs disk access. */
 const GROWTH_EVERY_MS = 15 * 60_000;
 
-/**
- * The job runs every minute. After a longer pause the service was down, and it needs time to poll before its data
- * counts as old.
- */
-const BREAK_MS = 5 * 60_000;
-/** A process that lacks the pseudonym key reports it every minute. */
-export const KEY_REPORT_MS = 3 * 60_000;
+/** deliver-alerts reports channels, as soon as they fail. */
+const REPORTED = [...SERVICE_CONDITIONS, ...DELIVERY_CONDITIONS].filter((condition) => condition !== channel);
 
 export interface ReportServiceDeps
   extends Pick<
@@ -55,10 +37,9 @@ export interface ReportServiceDeps
 }
 
 /**
- * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
- * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, the disk of the embedded
- * Postgres is filling up, a destination of forwarded events lacks some, or a silence is about to end or hides a critical alert. Also ends the alerts of zones that no process watches any more.
- * Everything but the disk is read from rows, so any replica can run it, and several at once.
+ * Raises, updates and resolves the alerts about the service, its destinations and its silences. Also ends the alerts of
+ * zones that no process watches any more. Everything but the disk is read from rows, so any replica can run it, and several
+ * at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
   const readGrowth = createGrowthReader(deps);
@@ -83,45 +64,68 @@ function createGrowthReader({ database, clock }: ReportServiceDeps): () => Promi
 }
 
 async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<DailyGrowth>): Promise<void> {
-  const { database, clock, log, zoneIds } = deps;
+  const { database, clock, log, zoneIds, pollEveryMs, destinations = [] } = deps;
   const nowMs = clock();
-  await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
-  const zones = await readZoneHealth(database.db, zoneIds);
-  const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint(), archiveFingerprint()];
-  const fingerprints = [...ofService, ...zoneIds.map(unpolledFingerprint)];
-  const rows = await readNewestAlerts(database.db, fingerprints);
-  const seen = (fingerprint: string) => {
-    const row = rows.get(fingerprint) ?? null;
-    return { fingerprint, nowMs, row, alert: row === null ? null : toAlertRecord(row) };
+  // After a longer pause the service was down, and it needs time to poll before its data counts as old.
+  await watchZones(database.db, zoneIds, { nowMs, breakMs: WATCHED_MS });
+  const readDisk = async () => {
+    const space = deps.readDisk?.() ?? null;
+    return space === null ? null : { ...space, ...(await readGrowth()) };
   };
-  const silences = await readActiveSilences(database.db, log, nowMs);
-  const context = { routing: deps.routing(), silences, nowMs };
-  const alerting: SelfAlertDeps = { database, log, routeOf: (subject) => routeSelf(context, subject) };
-  const about = "service";
-  const key = seen(credentialsFingerprint());
-  const refusal = assessCredentials(nowMs, key.alert, zones);
-  let written = Number(await raiseSelfAlert(alerting, { about, ...key, zoneId: null, news: refusal }));
-  const pseudonymKey = seen(keyFingerprint());
-  const problem = await readKeyProblem(database.db, KEY_REPORT_MS);
-  const held = await readHeldCounts(database.db);
-  const missing = assessKey(nowMs, pseudonymKey.alert, { problem, held });
-  written += Number(await raiseSelfAlert(alerting, { about, ...pseudonymKey, zoneId: null, news: missing }));
-  for (const zone of zones) {
-    const quiet = seen(unpolledFingerprint(zone.zoneId));
-    const news = assessUnpolled(nowMs, quiet.alert, zone, unpolledLimit(deps.pollEveryMs));
-    written += Number(await raiseSelfAlert(alerting, { about, ...quiet, zoneId: zone.zoneId, news }));
-  }
-  const archive = seen(archiveFingerprint());
-  const damaged = assessArchive(nowMs, archive.alert, await readDamagedFiles(database.db));
-  written += Number(await raiseSelfAlert(alerting, { about, ...archive, zoneId: null, news: damaged }));
-  const space = deps.readDisk?.() ?? null;
-  if (space !== null) {
-    const disk = seen(diskFingerprint());
-    const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
-    written += Number(await raiseSelfAlert(alerting, { about, ...disk, zoneId: null, news }));
-  }
-  written += await reportDestinations(alerting, deps.destinations ?? [], nowMs);
-  written += await reportSilences(alerting, nowMs);
+  const scope = openScope({ db: database.db, nowMs, zoneIds, pollEveryMs, destinations, readDisk });
+  const context = {
+    routing: deps.routing(),
+    silences: await readActiveSilences(database.db, log, nowMs),
+    nowMs,
+  };
+  const alerting = {
+    database,
+    log,
+    routeOf: (subject: Parameters<typeof routeSelf>[1]) => routeSelf(context, subject),
+  };
+  let written = await raiseExamined(alerting, await examine(scope, REPORTED));
   written += await endUnwatched(deps, nowMs);
   if (written > 0) await deps.afterAlerts();
+}
+
+interface ReportChannelsDeps extends Pick<JobContext, "database" | "log" | "routing"> {
+  /** The configured channels by name. */
+  readonly notifiers: ReadonlyMap<string, unknown>;
+}
+
+/**
+ * Raises an alert for every channel that fails, to those of its routes' other channels that work, and resolves it when
+ * the channel delivers again or is not configured any more. Returns the number of transitions written.
+ */
+export async function reportChannels({
+  database,
+  notifiers,
+  log,
+  routing,
+}: ReportChannelsDeps): Promise<number> {
+  const { db } = database;
+  const channels = [...notifiers.keys()];
+  const nowMs = Math.floor(Date.now() + (await readClockOffset(db)));
+  const examined = await examine(openScope({ db, nowMs, zoneIds: [], channels }), [channel]);
+  const failing = new Set(examined.flatMap(({ isDue, subject }) => (isDue ? String(subject.key) : [])));
+  const context = { routing: routing(), silences: await readActiveSilences(db, log, nowMs), nowMs };
+  const routeOf = (subject: Parameters<typeof routeSelf>[1]) =>
+    avoidFailing(routeSelf(context, subject), channels, failing);
+  return raiseExamined({ database, log, routeOf }, examined);
+}
+
+/**
+ * Returns the silences in force. A silence that cannot be read is ignored: an unwanted notification is better than a
+ * missing one.
+ */
+export async function readActiveSilences(
+  db: Queryable,
+  log: Pick<Log, "warn">,
+  nowMs: number,
+): Promise<readonly SignedSilence[]> {
+  const rows = await readSilences(db, { fromMs: nowMs, toMs: nowMs });
+  const silences = toSilences(rows);
+  const readable = new Set(silences.map(({ id }) => id));
+  for (const { id } of rows) if (!readable.has(id)) log.warn({ silenceId: id }, "unreadable silence ignored");
+  return silences;
 }

@@ -13,7 +13,7 @@ import type { Notifier, SendResult } from "#delivery/receivers/channel-definitio
 import { describeFailure } from "#delivery/receivers/delivery-error.ts";
 import { planDelivery } from "#delivery/rules/plan-delivery.ts";
 import { defineJob } from "#store/queue/define-job.ts";
-import { reportChannels } from "../alerts/report-channels.ts";
+import { reportChannels } from "../alerts/report-service.ts";
 import type { JobContext } from "../context.ts";
 import {
   type ClaimedDeliveries,

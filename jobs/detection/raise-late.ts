@@ -14,7 +14,7 @@ import { attackerIdOf, digest } from "#model/fingerprint.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { zoneFactsOf } from "#model/zones.ts";
 import { persistTransition } from "../alerts/persist-transition.ts";
-import { readActiveSilences } from "../alerts/report-silences.ts";
+import { readActiveSilences } from "../alerts/report-service.ts";
 import type { JobContext } from "../context.ts";
 
 const NO_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { isPolled, unpolledLimit } from "#alerts/rules/self/service-alert.ts";
 import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
+import { isPolled } from "./conditions/service.ts";
 
 /** Sends one heartbeat. Throws DeliveryError, or the signal's reason. */
 export type Heartbeat = (signal: AbortSignal) => Promise<void>;
@@ -27,9 +27,10 @@ export function createSendHeartbeatJob(deps: SendHeartbeatDeps): AnyJob {
     timeoutMs: 30_000,
     async run(_payload, signal) {
       const nowMs = clock();
-      const limitMs = unpolledLimit(deps.pollEveryMs);
       const zones = await readZoneHealth(database.db, zoneIds);
-      const unseen = zones.filter((zone) => !isPolled(zone, nowMs, limitMs)).map(({ zoneId }) => zoneId);
+      const unseen = zones
+        .filter((zone) => !isPolled(zone, nowMs, deps.pollEveryMs))
+        .map(({ zoneId }) => zoneId);
       if (unseen.length > 0) {
         log.warn({ zoneIds: unseen }, "heartbeat withheld");
         return `zones without a poll: ${unseen.join(", ")}`;

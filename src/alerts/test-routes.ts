@@ -5,7 +5,7 @@ import type { Context } from "#alerts/rules/assess.ts";
 import { type ExplainedQuietHours, explainAlert } from "#alerts/rules/explain-alert.ts";
 import { readRaisableSpikes } from "#db/alerts/alerts.ts";
 import { findChannel } from "#delivery/receivers/channels/registry.ts";
-import { readActiveSilences } from "#jobs/alerts/report-silences.ts";
+import { readActiveSilences } from "#jobs/alerts/report-service.ts";
 import { formatDuration, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { ROUTE_VERDICTS, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";

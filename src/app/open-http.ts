@@ -5,45 +5,32 @@ import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 import type { Config } from "#config/config.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
-import { readZoneArchives } from "#db/archive/archived-days.ts";
 import type { Database } from "#db/client.ts";
-import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { readServerSecret } from "#db/health/server-facts.ts";
-import { countGapHours, countOpenAlerts, readServiceStatus } from "#db/health/service-status.ts";
-import { readBudget } from "#db/ingest/request-budgets.ts";
 import { listLiveKeyHashes } from "#db/people/api-keys.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
-import { readCoveredHours } from "#db/proof/covered-hours.ts";
-import { readKeptMs } from "#db/proof/horizons.ts";
-import { readSuspicions } from "#db/proof/platform-health.ts";
-import { sumDestinations } from "#delivery/forwarding/destinations.ts";
-import { judgeableHours } from "#detection/rules/find-late.ts";
-import type { Backlog } from "#faces/http/backlog.ts";
+import { readBacklog } from "#faces/http/backlog.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { MAX_GOOD_KEYS } from "#faces/http/keys/authenticate.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import { type AskAdvice, createAuditExport } from "#faces/http/routes/edge/platform.ts";
+import { listReadyChecks } from "#health/service/attention.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
-import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
+import type { ServiceView } from "#operations/service-life.ts";
 import { createErasureGuard } from "#people/rules/erasure-guard.ts";
 import type { PseudonymKey } from "#people/rules/pseudonym.ts";
-import { hoursToLoss } from "#proof/rules/hour-status.ts";
-import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 import { listRoutes, openAdmissionQueue, openFeed, openSearching } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import { type OpenKeys, openSessions } from "./open-keys.ts";
 import { openPeople } from "./open-people.ts";
 import type { OpenQueues } from "./open-queues.ts";
-import { toRequestBudget } from "./open-request-gate.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 import { viewSettings } from "./view-service.ts";
 
@@ -84,9 +71,6 @@ export interface OpenHttpParts {
 /** The folder to which `npm run build:console` writes. */
 const CONSOLE_FOLDER = fileURLToPath(new URL("../../dist/console", import.meta.url));
 
-/** Gaps older than this are not in the metrics, so that few rows are read at every scrape. */
-const GAP_DAYS = 30;
-
 /** Time that a request may take besides its long query: waiting for its turn, and short statements. */
 const BESIDE_QUERY_MS = 30_000;
 
@@ -98,6 +82,15 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
   const { config, log, metrics, database, queries, keys, queues } = parts;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   const signIn = () => parts.alerting.current().signIn;
+  const service: ServiceView = {
+    alerting: parts.alerting.current,
+    configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
+    zoneIds: parts.zoneIds,
+    notifiers: parts.alerting.notifiers,
+    ...viewSettings(config, parts.requestsPerSecond),
+    readJobRuns: () => metrics.readJobRuns(),
+  };
+  const ask = () => ({ db: database.db, now: parts.clock(), service });
   const http = await createHttp({
     log,
     metrics,
@@ -111,9 +104,10 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
         },
       },
       { name: "queues", isRequired: false, check: () => queues.check() },
+      ...listReadyChecks(ask, parts.zoneIds),
     ],
     handlerTimeoutMs: config.http.queryTimeoutMs + BESIDE_QUERY_MS,
-    readBacklog: () => readBacklog(parts),
+    readBacklog: () => readBacklog({ ...ask(), zoneIds: parts.zoneIds, openKey: parts.openKey }),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
     consoleFolder: CONSOLE_FOLDER,
@@ -140,14 +134,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
         edge: parts.edge,
         erasures: createErasureGuard(parts.openKey),
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
-        service: {
-          alerting: parts.alerting.current,
-          configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
-          zoneIds: parts.zoneIds,
-          notifiers: parts.alerting.notifiers,
-          ...viewSettings(config, parts.requestsPerSecond),
-          readJobRuns: () => metrics.readJobRuns(),
-        },
+        service,
         searching: openSearching({
           queries,
           files: parts.files,
@@ -175,59 +162,6 @@ function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnect
     perKeyAndMinute: keyRequestsPerMinute,
     perAddressAndMinute: addressRequestsPerMinute,
     perKey: { read: Math.max(1, queryConnections - 2), export: 2 },
-  };
-}
-
-async function readBacklog(parts: OpenHttpParts): Promise<Backlog> {
-  const { database, clock, zoneIds, requestsPerSecond } = parts;
-  const now = clock();
-  const { zones, ...work } = await readServiceStatus(database.db, zoneIds, now - 4 * DAY_MS);
-  const gaps = await countGapHours(database.db, {
-    fromMs: now - GAP_DAYS * DAY_MS,
-    unwatched: UNPREVENTABLE,
-  });
-  // One hour more than the platform shows: if it is not recorded, the next one is the zone's first.
-  const range = { fromMs: startOfHour(horizonAt(now)) - HOUR_MS, toMs: now + HOUR_MS };
-  const suspicions = await readSuspicions(database.db, zoneIds);
-  const unjudged = await readUnjudgedZones(database.db, judgeableHours(now));
-  const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
-    const hours = await readCoveredHours(database.db, zoneId, range);
-    const waiting = unjudged.find((one) => one.zoneId === zoneId);
-    return {
-      zoneId,
-      gapHours: gaps.get(zoneId) ?? 0,
-      ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-      hoursToLoss: hoursToLoss(now, hours, {
-        firstHour: hours[0]?.startsAt,
-        keptMs: await readKeptMs(database.db, zoneId, now),
-      }),
-      isSuspect: suspicions.some((one) => one.zoneId === zoneId),
-      hoursUnjudged: waiting?.hours ?? 0,
-      unjudgedSeconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,
-      hoursReopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
-    };
-  };
-  const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
-  const statuses = await readChannelStatuses(database.db);
-  const channels = statuses.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
-  const configured = parts.alerting.current().destinations.map(({ name }) => name);
-  const destinations = await sumDestinations(database.db, configured, now);
-  return {
-    ...work,
-    alerts: await countOpenAlerts(database.db),
-    isKeyMissing: await parts.openKey().then(
-      () => false,
-      () => true,
-    ),
-    requestBudget,
-    channels,
-    destinations: destinations.map(({ health, oldestAt, ...one }) => ({
-      ...one,
-      isFailing: (health?.failingSince ?? null) !== null,
-      oldestSeconds: oldestAt === null ? null : (now - oldestAt) / 1_000,
-    })),
-    archives: await readZoneArchives(database.db),
-    zones: await Promise.all(zones.map(read)),
   };
 }
 

@@ -1,4 +1,4 @@
-import { buildDatabaseMessage, type DatabaseTrouble } from "#alerts/rules/self/store-alerts.ts";
+import { buildDatabaseMessage, type DatabaseTrouble } from "#alerts/rules/message/self-message.ts";
 import type { Config } from "#config/config.ts";
 import { createDirectSender } from "#jobs/delivery/send-directly.ts";
 import type { Clock } from "#lib/clock.ts";

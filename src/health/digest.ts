@@ -14,15 +14,14 @@ import { many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfHour, toDay } from "#model/horizon.ts";
-import type { AttentionKind } from "#model/kinds.ts";
 import { type DigestLine, digestLine, type WeekFigures, weekFigures } from "#model/weekly-digest.ts";
 import { Name } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { ServiceView } from "#operations/service-life.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
+import { readAttention } from "./service/attention.ts";
 import { readStorage } from "./service/settings.ts";
-import { readDetails } from "./service/status.ts";
 import { readVisibleZones } from "./service/zones.ts";
 
 const RULE = "must be a day (2026-11-16) of a week that is over";
@@ -133,7 +132,7 @@ async function readRoom(asked: WeekAsked): Promise<NonNullable<WeekFigures["stor
   return { daysKept, dayBytes: dayBytes ?? 0, freeBytes, daysLeft };
 }
 
-const PAGES: Partial<Record<AttentionKind, string>> = {
+const PAGES: Readonly<Record<string, string>> = {
   channel: "/operations",
   "given-up": "/operations",
   "self-alert": "/alerts?kind=self",
@@ -152,8 +151,8 @@ async function listHands(
   const hands: DigestLine[] = [];
   const add = (text: string, page: string | null = null) => void hands.push({ text, page });
   const isSoon = (at: number) => at > now && at <= now + SOON_MS;
-  const { attention } = await readDetails(asked, await readVisibleZones(db, zoneIds));
-  for (const { kind, text } of attention) add(text, PAGES[kind]);
+  for (const { kind, text } of await readAttention(asked, await readVisibleZones(db, zoneIds)))
+    add(text, PAGES[kind]);
   const left = storage?.daysLeft ?? FEWEST_DISK_DAYS;
   if (left < FEWEST_DISK_DAYS) add(`The disk has room for ${many(left, "day")} of events`);
   // Names of channels and keys are for those who may see the service as a whole.

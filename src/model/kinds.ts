@@ -362,20 +362,6 @@ export type ReplicaState = (typeof REPLICA_STATES)[number];
 export const LAST_RESULTS = ["done", "nothing to do", "failed"] as const;
 export type LastResult = (typeof LAST_RESULTS)[number];
 
-/** The kinds of facts that need a person's attention, the most urgent first. */
-export const ATTENTION_KINDS = [
-  "not-running",
-  "pseudonym-key",
-  "unpolled",
-  "suspect",
-  "channel",
-  "given-up",
-  "self-alert",
-  "near-loss",
-  "gap",
-] as const;
-export type AttentionKind = (typeof ATTENTION_KINDS)[number];
-
 /** IP versions. */
 export const ADDRESS_FAMILIES = [4, 6] as const;
 export type AddressFamily = (typeof ADDRESS_FAMILIES)[number];

@@ -4,7 +4,9 @@ import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
-import { reportDestinations } from "#jobs/alerts/report-channels.ts";
+import { raiseExamined } from "#jobs/alerts/persist-transition.ts";
+import { examine, openScope } from "#jobs/health/conditions/condition.ts";
+import { DELIVERY_CONDITIONS } from "#jobs/health/conditions/delivery.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { toReceipt } from "#model/waf-event.ts";
 import { openAlertWorld } from "./alert-world.ts";
@@ -28,7 +30,9 @@ async function reportIn(minutes: number, configured = ["siem"]): Promise<string[
     routeOf: (subject: Parameters<typeof routeSelf>[1]) => routeSelf(context, subject),
   };
   const before = (await world.messages()).length;
-  await reportDestinations(alerting, configured, nowMs);
+  const scope = openScope({ db: database.db, nowMs, zoneIds: [], destinations: configured });
+  const conditions = DELIVERY_CONDITIONS.filter(({ of }) => of === "destination");
+  await raiseExamined(alerting, await examine(scope, conditions));
   const sent = (await world.messages()).slice(before);
   return sent.map(({ reason, message }) => `${reason}: ${message.headline}`);
 }

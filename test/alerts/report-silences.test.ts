@@ -4,7 +4,9 @@ import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { endSilence, extendSilence } from "#alerts/silences/end-silence.ts";
 import { silences } from "#db/schema/alerts.ts";
-import { reportSilences } from "#jobs/alerts/report-silences.ts";
+import { raiseExamined } from "#jobs/alerts/persist-transition.ts";
+import { examine, openScope } from "#jobs/health/conditions/condition.ts";
+import { DELIVERY_CONDITIONS } from "#jobs/health/conditions/delivery.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { performOn } from "../operations/perform-on.ts";
 import { at, openAlertWorld } from "./alert-world.ts";
@@ -24,7 +26,9 @@ async function reportAt(minutes: number): Promise<string[]> {
   const context = { routing: routeToAll(["chat"]), silences: [], nowMs };
   const log = pino({ level: "silent" });
   const before = (await world.messages()).length;
-  await reportSilences({ database, log, routeOf: (subject) => routeSelf(context, subject) }, nowMs);
+  const conditions = DELIVERY_CONDITIONS.filter(({ of }) => of === "silence");
+  const examined = await examine(openScope({ db: database.db, nowMs, zoneIds: [] }), conditions);
+  await raiseExamined({ database, log, routeOf: (subject) => routeSelf(context, subject) }, examined);
   const sent = (await world.messages()).slice(before);
   return sent.map(({ reason, message }) => `${reason} ${message.severity}: ${message.headline}`);
 }

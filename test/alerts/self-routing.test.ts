@@ -2,7 +2,6 @@ import { pino } from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { type AlertRecord, NOBODY, nextAlert } from "#alerts/rules/alert-record.ts";
 import { DEFAULT_TIMING, type Route, type Routing, routeToAll } from "#alerts/rules/routing/routing.ts";
-import { assessLoss } from "#alerts/rules/self/coverage-alert.ts";
 import { avoidFailing, reasonOf, routeSelf } from "#alerts/rules/self-alert.ts";
 import { silences } from "#db/schema/alerts.ts";
 import { MINUTE_MS } from "#lib/units.ts";
@@ -93,8 +92,8 @@ test("a rise that a silence muted is notified of after the silence, once", () =>
   const mute = { silencedBy: 7, mutedBy: null };
   const muted = nextAlert(warned, { ...worse, recipients: NOBODY, mute });
   const reasonAfter = (alert: AlertRecord) => {
-    const news = assessLoss(nowMs, 101, alert, { hoursLeft: 10, watchedSince: 1, isGapReported: false });
-    return news === null ? null : reasonOf(news, alert, routeSelf(given, { zoneId: 101, severity: "error" }));
+    const news = { reason: "none", severity: "error", headline: "", openedAtMs: nowMs } as const;
+    return reasonOf(news, alert, routeSelf(given, { zoneId: 101, severity: "error" }));
   };
   expect(reasonAfter(muted)).toBe("worse");
   expect(reasonAfter(nextAlert(muted, { ...worse, recipients: notified }))).toBe("none");

@@ -4,9 +4,9 @@ import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openLifeSign } from "#app/open-life-sign.ts";
 import { readReplicas } from "#db/postgres/leases.ts";
+import { assessService } from "#jobs/health/conditions/processes.ts";
 import { createLog } from "#lib/log.ts";
 import { createStopStack } from "#lib/process.ts";
-import { assessService } from "#operations/service-life.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 

@@ -82,13 +82,12 @@ test("after kill -9 of its Postgres the service polls on by itself, logs the out
   expect(lines.at(-1)).toMatch(
     /^The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\.$/,
   );
-  // The service may not have decided the hour yet that expired when it started. Nothing else needs attention.
-  const expired =
-    "  zone 101: at least one of the last 72 hours is lost: npm run -s longwatch -- gaps --zone 101";
+  // An hour may have expired while Postgres was down. Nothing else needs attention.
+  const expired = /^ {2}Zone 101: \d+ hours? between .* can never be proven complete: /;
   const attention = lines.includes("Needs attention:")
     ? lines.slice(lines.indexOf("Needs attention:") + 1, -1)
     : [];
-  expect(attention.filter((line) => line !== expired)).toEqual([]);
+  expect(attention.filter((line) => !expired.test(line))).toEqual([]);
 });
 
 test("a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { buildDatabaseMessage } from "#alerts/rules/message/self-message.ts";
 import { type Routing, routeToAll } from "#alerts/rules/routing/routing.ts";
-import { buildDatabaseMessage } from "#alerts/rules/self/store-alerts.ts";
 import { email } from "#delivery/receivers/channels/email/email.ts";
 import { createDirectSender } from "#jobs/delivery/send-directly.ts";
 import { systemClock } from "#lib/clock.ts";

@@ -240,7 +240,12 @@ describe("a receiver that is broken", () => {
         undeliverable: 1,
         codes: ["ENDPOINT_REJECTED"],
       }),
-      expect.objectContaining({ level: "error", channel: "chat", givenUp: 1, msg: "channel failed" }),
+      expect.objectContaining({
+        level: "error",
+        channel: "chat",
+        headline: expect.stringContaining("given up: 1") as unknown,
+        msg: "channel failed",
+      }),
     ]);
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { gapFingerprint, lossFingerprint } from "#alerts/rules/self/coverage-alert.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { digest } from "#model/fingerprint.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { sample, soakTest } from "../support/sample.ts";
 import { isConcerned } from "./concerned-jobs.ts";
@@ -163,8 +163,8 @@ soakTest(
     // The warning that hours are about to be lost, and one alert that they are.
     expect(firstsOf).toEqual(
       new Map([
-        [lossFingerprint(ZONE), 1],
-        [gapFingerprint(ZONE), 1],
+        [digest(["self", "coverage.loss", ZONE]), 1],
+        [digest(["self", "coverage.gap", ZONE]), 1],
       ]),
     );
   },

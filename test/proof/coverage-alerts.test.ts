@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { decideHours, enterHours } from "#db/proof/covered-hours.ts";
 import { writeHorizon } from "#db/proof/horizons.ts";
-import { clearSuspicion, noteSuspicion } from "#db/proof/platform-health.ts";
+import { clearSuspicion, noteSuspicion, watchZones } from "#db/proof/platform-health.ts";
 import { reopenHours } from "#db/proof/reopen-hours.ts";
 import { createRaiseAlertsJob } from "#jobs/alerts/raise-alerts.ts";
 import { createSealWindowsJob } from "#jobs/proof/seal-windows.ts";
@@ -37,7 +37,11 @@ function createReporter(on: MigratedDatabase, clock: () => number) {
   const world = createAlertWorld(on);
   return {
     seal: () => seal.run({ zoneId: ZONE } as never, never),
-    raise: () => raise.run({} as never, never),
+    async raise() {
+      // As report-service does every minute; these tests skip some.
+      await watchZones(on.db, [ZONE], { nowMs: clock(), breakMs: 30 * MINUTE_MS });
+      await raise.run({} as never, never);
+    },
     /** `transition reason severity headline` of what one channel was told. */
     async told() {
       const messages = await world.messages();
@@ -220,7 +224,7 @@ test("a zone that stays suspect is reported once, after 15 minutes, and resolves
   now += MINUTE_MS;
   await raiseTwice();
   const first =
-    "1 first error Zone 101: the platform's answers cannot be right and are held back. The platform counts nothing.";
+    "1 first error Zone 101: the platform's answers cannot be right and have been held back since 2026-11-20 15:46 UTC. The platform counts nothing.";
   expect(await reporter.told()).toEqual([first]);
   expect(await reporter.outbox()).toEqual(["1 first chat", "1 first pager"]);
 

@@ -5,8 +5,15 @@ import { gravestNotified, notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { planRoute } from "./routing/plan-route.ts";
 import type { LinkRule, Routing } from "./routing/routing.ts";
-import type { SelfChange } from "./self/coverage-alert.ts";
 import { findSilence, type Silence } from "./silence.ts";
+
+/** What an alert about Longwatch itself should say next. */
+export interface SelfChange {
+  readonly reason: "first" | "worse" | "resolved" | "none";
+  readonly severity: Severity;
+  readonly headline: string;
+  readonly openedAtMs: number;
+}
 
 /** The subject of an alert about Longwatch itself, for routes and silences. */
 export interface SelfSubject {

@@ -1,6 +1,5 @@
 /** Destinations as operations see them. */
 import { z } from "zod";
-import { needsPerson } from "#alerts/rules/self/service-alert.ts";
 import type { Queryable } from "#db/client.ts";
 import { type DestinationHealth, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { listCursors, readArrivals } from "#db/delivery/forwarding/forward-report.ts";
@@ -80,8 +79,6 @@ export interface DestinationTotals {
   readonly destination: string;
   /** Null if nothing was ever sent to it. */
   readonly health: DestinationHealth | null;
-  /** Whether it fails in a way that does not end by itself soon. */
-  readonly needsPerson: boolean;
   readonly hoursOpen: number;
   readonly hoursDiffering: number;
   /** Start of the oldest sealed hour that has not arrived, epoch ms; null if there is none. */
@@ -105,7 +102,6 @@ export async function sumDestinations(
     return {
       destination: name,
       health,
-      needsPerson: health !== null && needsPerson(health, nowMs),
       hoursOpen: zones.reduce(
         (sum, { decided, arrived, differing }) => sum + decided - arrived - differing,
         0,

@@ -1,71 +1,186 @@
-/** The pending work of the whole service, as metrics that are read at every scrape. */
-import { Gauge } from "prom-client";
-import type { UNRESOLVED_STATES } from "#model/kinds.ts";
+/** The state of the whole service, not of this process, as metrics that are read from the database at every scrape. */
+import type { Gauge } from "prom-client";
+import { readZoneArchives } from "#db/archive/archived-days.ts";
+import type { Database } from "#db/client.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
+import { countGapHours, countOpenAlerts, readServiceStatus } from "#db/health/service-status.ts";
+import { readBudget } from "#db/ingest/request-budgets.ts";
+import { readCoveredHours } from "#db/proof/covered-hours.ts";
+import { readKeptMs } from "#db/proof/horizons.ts";
+import { readSuspicions } from "#db/proof/platform-health.ts";
+import { sumDestinations } from "#delivery/forwarding/destinations.ts";
+import { judgeableHours } from "#detection/rules/find-late.ts";
+import { countConditions } from "#health/service/attention.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import type { ServiceView } from "#operations/service-life.ts";
+import { hoursToLoss } from "#proof/rules/hour-status.ts";
+import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 
-/** The pending work of the whole service, not of this process. It is read from the database at every scrape. */
-export interface Backlog {
-  readonly spikesOpen: number;
-  /** Alerts that are not resolved. */
-  readonly alerts: readonly {
-    readonly state: (typeof UNRESOLVED_STATES)[number];
-    readonly kind: string;
-    readonly count: number;
-  }[];
-  /** True if this process lacks the key with which the database's pseudonyms were made. */
-  readonly isKeyMissing: boolean;
-  readonly notificationsPending: number;
-  /** The request budget that all replicas share; null before the first request. */
-  readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
-  /** Every channel that has received a message. */
-  readonly channels: readonly {
-    readonly channel: string;
-    readonly isOpen: boolean;
-    readonly waiting: number;
-    readonly dead: number;
-  }[];
-  /** The configured destinations of forwarded events. Hours are those of the last 30 days. */
-  readonly destinations: readonly {
-    readonly destination: string;
-    readonly isFailing: boolean;
-    /** Sealed hours and gaps that have not arrived, without those that differ. */
-    readonly hoursOpen: number;
-    readonly hoursDiffering: number;
-    /** Age of the oldest of them; null if every hour has arrived. */
-    readonly oldestSeconds: number | null;
-    readonly refused: number;
-  }[];
-  /** The zones that have archive days. */
-  readonly archives: readonly {
-    readonly zoneId: number;
-    readonly days: number;
-    /** `yyyy-mm-dd`. */
-    readonly firstDay: string;
-    readonly eventBytes: number;
-    readonly recordBytes: number;
-    /** Epoch ms. */
-    readonly checkedAt: number;
-    readonly damagedFiles: number;
-  }[];
-  readonly zones: readonly {
-    readonly zoneId: number;
-    /** Age of the newest stored event; null before the first event. */
-    readonly ingestLagSeconds: number | null;
-    /** Hours until the platform deletes the oldest hour that is not sealed; null if all hours are sealed. */
-    readonly hoursToLoss: number | null;
-    /** True while the platform's answers for the zone are not trusted. */
-    readonly isSuspect: boolean;
-    /** Hours whose seal was withdrawn and that are not sealed again. */
-    readonly hoursReopened: number;
-    /** Hours that are copied and not judged, and the age of the oldest of them; null without any. */
-    readonly hoursUnjudged: number;
-    readonly unjudgedSeconds: number | null;
-    /** Gaps of the last 30 days. */
-    readonly gapHours: number;
-  }[];
+/** Gaps older than this are not in the metrics, so that few rows are read at every scrape. */
+const GAP_DAYS = 30;
+const NEWEST_DAYS = 4;
+
+interface BacklogParts {
+  readonly db: Database["db"];
+  readonly now: number;
+  readonly zoneIds: readonly number[];
+  readonly service: ServiceView;
+  /** Rejects if this process lacks the key with which the database's pseudonyms were made. */
+  readonly openKey: () => Promise<unknown>;
+}
+
+export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
+
+/** Returns the values under the names of their metrics. A value that is null is not shown. */
+export async function readBacklog({ db, now, zoneIds, service, openKey }: BacklogParts) {
+  const status = await readServiceStatus(db, zoneIds, now - NEWEST_DAYS * DAY_MS);
+  const gaps = await countGapHours(db, { fromMs: now - GAP_DAYS * DAY_MS, unwatched: UNPREVENTABLE });
+  // One hour more than the platform shows: if it is not recorded, the next one is the zone's first.
+  const range = { fromMs: startOfHour(horizonAt(now)) - HOUR_MS, toMs: now + HOUR_MS };
+  const suspicions = await readSuspicions(db, zoneIds);
+  const unjudged = await readUnjudgedZones(db, judgeableHours(now));
+  const describe = async ({ zoneId, newestAt }: (typeof status.zones)[number]) => {
+    const hours = await readCoveredHours(db, zoneId, range);
+    const keptMs = await readKeptMs(db, zoneId, now);
+    const waiting = unjudged.find((one) => one.zoneId === zoneId);
+    return {
+      zoneId,
+      gap_hours: gaps.get(zoneId) ?? 0,
+      ingest_lag_seconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
+      hours_to_loss: hoursToLoss(now, hours, { firstHour: hours[0]?.startsAt, keptMs }),
+      platform_suspect: suspicions.some((one) => one.zoneId === zoneId),
+      hours_reopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
+      hours_unjudged: waiting?.hours ?? 0,
+      unjudged_age_seconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,
+    };
+  };
+  const channels = await readChannelStatuses(db);
+  const names = service.alerting().destinations.map(({ name }) => name);
+  const archives = await readZoneArchives(db);
+  const budget = await readBudget(db, service.requestBudget);
+  return {
+    service: [
+      {
+        spikes_open: status.spikesOpen,
+        notifications_pending: status.notificationsPending,
+        channels_down: channels.filter(({ state }) => state !== "closed").length,
+        pseudonym_key_missing: await openKey().then(
+          () => false,
+          () => true,
+        ),
+        edge_budget_tokens: budget?.tokens ?? Number.NaN,
+        edge_paused: budget?.isPaused ?? false,
+      },
+    ],
+    alerts: (await countOpenAlerts(db)).map(({ count, ...labels }) => ({ ...labels, alerts: count })),
+    conditions: await countConditions({ db, now, service }, zoneIds),
+    channels: channels.map(({ channel, state, waiting, dead }) => ({
+      channel,
+      channel_circuit_open: state !== "closed",
+      channel_notifications_pending: waiting,
+      channel_notifications_dead: dead,
+    })),
+    destinations: (await sumDestinations(db, names, now)).map(
+      ({ destination, health, oldestAt, ...one }) => ({
+        destination,
+        forward_failing: (health?.failingSince ?? null) !== null,
+        forward_hours_open: one.hoursOpen,
+        forward_hours_differing: one.hoursDiffering,
+        forward_oldest_open_seconds: oldestAt === null ? 0 : (now - oldestAt) / 1_000,
+        forward_events_refused: one.refused,
+      }),
+    ),
+    archives: archives.map(({ zoneId, days, firstDay, checkedAt, damagedFiles }) => ({
+      zoneId,
+      archive_days: days,
+      archive_oldest_day_timestamp_seconds: Date.parse(firstDay) / 1_000,
+      archive_checked_timestamp_seconds: checkedAt / 1_000,
+      archive_damaged_files: damagedFiles,
+    })),
+    archiveFiles: archives.flatMap(({ zoneId, eventBytes, recordBytes }) => [
+      { zoneId, kind: "events", archive_bytes: eventBytes },
+      { zoneId, kind: "records", archive_bytes: recordBytes },
+    ]),
+    zones: await Promise.all(status.zones.map(describe)),
+  };
 }
 
 /** `zone_name` is set if the configuration file names the zone. */
 export const ZONE = ["zone", "zone_name"] as const;
+
+type Gauges = {
+  readonly [Part in keyof Backlog]: {
+    readonly labels: readonly string[];
+    readonly help: Readonly<Partial<Record<keyof Backlog[Part][number], string>>>;
+  };
+};
+
+const GAUGES: Gauges = {
+  service: {
+    labels: [],
+    help: {
+      spikes_open: "Spikes that have not closed.",
+      notifications_pending: "Notifications that their channel has not accepted yet.",
+      channels_down: "Channels that are not tried because they keep failing or are disabled.",
+      pseudonym_key_missing:
+        "1 while this process lacks the key with which the pseudonyms in the database were made.",
+      edge_budget_tokens: "Requests that all replicas together may send at once.",
+      edge_paused: "1 while the requests for every zone are paused because the platform answered 429.",
+    },
+  },
+  alerts: { labels: ["state", "kind"], help: { alerts: "Alerts that are not resolved." } },
+  conditions: {
+    labels: ["condition"],
+    help: {
+      conditions: "How often a condition that `longwatch status` names needs attention, 0 if it does not.",
+    },
+  },
+  channels: {
+    labels: ["channel"],
+    help: {
+      channel_circuit_open: "1 while a channel is not tried because it keeps failing or is disabled.",
+      channel_notifications_pending: "Pending notifications of a channel.",
+      channel_notifications_dead: "Notifications that Longwatch gave up sending.",
+    },
+  },
+  zones: {
+    labels: ZONE,
+    help: {
+      ingest_lag_seconds: "Age of the newest stored event.",
+      gap_hours: `Hours of the last ${GAP_DAYS} days that the platform forgot before they were proven complete.`,
+      hours_to_loss: "Hours until the platform forgets the oldest unsealed hour.",
+      platform_suspect:
+        "1 while the platform's answers for the zone are held back, because they show none of the known events or contradict themselves.",
+      hours_reopened: "Hours whose seal was withdrawn and that are not sealed again yet.",
+      hours_unjudged: "Hours that are copied and that no detector has judged yet.",
+      unjudged_age_seconds: "Age of the oldest hour that is copied and not judged.",
+    },
+  },
+  archives: {
+    labels: ZONE,
+    help: {
+      archive_days: "Days in the archive.",
+      archive_oldest_day_timestamp_seconds: "Start of the oldest day in the archive.",
+      archive_checked_timestamp_seconds:
+        "When the file that was checked longest ago was compared with its hash.",
+      archive_damaged_files: "Files that are missing or differ from their hash.",
+    },
+  },
+  archiveFiles: { labels: [...ZONE, "kind"], help: { archive_bytes: "Size of the archive's files." } },
+  destinations: {
+    labels: ["destination"],
+    help: {
+      forward_failing: "1 while a destination of forwarded events accepts none.",
+      forward_hours_open: "Sealed hours of the last 30 days that are not proven to have arrived yet.",
+      forward_hours_differing: "Hours of the last 30 days that were sent twice and still differ.",
+      forward_oldest_open_seconds:
+        "Age of the oldest sealed hour of the last 30 days that has not arrived; 0 if every hour has.",
+      forward_events_refused: "Events that a destination has refused and that were not sent again.",
+    },
+  },
+};
 
 export type CreateGauge = <Label extends string>(
   name: string,
@@ -73,161 +188,28 @@ export type CreateGauge = <Label extends string>(
   labels?: readonly Label[],
 ) => Gauge<Label>;
 
+type Item = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Returns a function that sets every metric. A number that cannot be read is missing, or NaN if it has no label. */
 export function createBacklogGauges(
   gauge: CreateGauge,
   labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
-) {
+): (backlog: Backlog | null) => void {
   const isReadable = gauge("backlog_readable", "1 if the numbers below could be read from the database.");
-  const spikesOpen = gauge("spikes_open", "Spikes that have not closed.");
-  const alerts = gauge("alerts", "Alerts that are not resolved.", ["state", "kind"]);
-  const channelsDown = gauge(
-    "channels_down",
-    "Channels that are not tried because they keep failing or are disabled.",
+  const gauges = Object.entries(GAUGES).flatMap(([part, { labels, help }]) =>
+    Object.entries(help).map(([name, text]) => ({ part, name, labels, gauge: gauge(name, text, labels) })),
   );
-  const keyMissing = gauge(
-    "pseudonym_key_missing",
-    "1 while this process lacks the key with which the pseudonyms in the database were made.",
-  );
-  const gapHours = gauge(
-    "gap_hours",
-    "Hours of the last 30 days that the platform forgot before they were proven complete.",
-    ZONE,
-  );
-  const notificationsPending = gauge(
-    "notifications_pending",
-    "Notifications that their channel has not accepted yet.",
-  );
-  const circuitOpen = gauge(
-    "channel_circuit_open",
-    "1 while a channel is not tried because it keeps failing or is disabled.",
-    ["channel"],
-  );
-  const waiting = gauge("channel_notifications_pending", "Pending notifications of a channel.", ["channel"]);
-  const dead = gauge("channel_notifications_dead", "Notifications that Longwatch gave up sending.", [
-    "channel",
-  ]);
-  const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
-  const edgePaused = gauge(
-    "edge_paused",
-    "1 while the requests for every zone are paused because the platform answered 429.",
-  );
-  const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ZONE);
-  const hoursToLoss = gauge(
-    "hours_to_loss",
-    "Hours until the platform forgets the oldest unsealed hour.",
-    ZONE,
-  );
-  const suspect = gauge(
-    "platform_suspect",
-    "1 while the platform's answers for the zone are held back, because they show none of the known events or contradict themselves.",
-    ZONE,
-  );
-  const reopened = gauge(
-    "hours_reopened",
-    "Hours whose seal was withdrawn and that are not sealed again yet.",
-    ZONE,
-  );
-  const unjudged = gauge(
-    "hours_unjudged",
-    "Hours that are copied and that no detector has judged yet.",
-    ZONE,
-  );
-  const unjudgedAge = gauge(
-    "unjudged_age_seconds",
-    "Age of the oldest hour that is copied and not judged.",
-    ZONE,
-  );
-  const setArchives = createArchiveGauges(gauge, labelsOf);
-  const setDestinations = createDestinationGauges(gauge);
-
-  return {
-    set(backlog: Backlog | null): void {
-      setArchives(backlog?.archives ?? []);
-      setDestinations(backlog?.destinations ?? []);
-      isReadable.set(backlog === null ? 0 : 1);
-      const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours, unjudged, unjudgedAge];
-      for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
-      for (const { count, ...labels } of backlog?.alerts ?? []) alerts.set(labels, count);
-      channelsDown.set(backlog?.channels.filter(({ isOpen }) => isOpen).length ?? Number.NaN);
-      keyMissing.set(backlog === null ? Number.NaN : Number(backlog.isKeyMissing));
-      spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
-      notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
-      edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
-      edgePaused.set(backlog === null ? Number.NaN : Number(backlog.requestBudget?.isPaused ?? false));
-      for (const { channel, ...ofChannel } of backlog?.channels ?? []) {
-        circuitOpen.set({ channel }, Number(ofChannel.isOpen));
-        waiting.set({ channel }, ofChannel.waiting);
-        dead.set({ channel }, ofChannel.dead);
+  return (backlog) => {
+    isReadable.set(backlog === null ? 0 : 1);
+    for (const { part, name, labels, gauge: metric } of gauges) {
+      metric.reset();
+      if (backlog === null && labels.length === 0) metric.set(Number.NaN);
+      for (const item of (backlog?.[part as keyof Backlog] ?? []) as readonly Item[]) {
+        const own = labels.flatMap((label) => (label in item ? [[label, String(item[label])]] : []));
+        const zone = item["zoneId"] === undefined ? {} : labelsOf(Number(item["zoneId"]));
+        const value = item[name] ?? null;
+        if (value !== null) metric.set({ ...zone, ...Object.fromEntries(own) }, Number(value));
       }
-      for (const {
-        zoneId,
-        ingestLagSeconds,
-        hoursToLoss: hours,
-        gapHours: lost,
-        ...doubt
-      } of backlog?.zones ?? []) {
-        const labels = labelsOf(zoneId);
-        if (ingestLagSeconds !== null) ingestLag.set(labels, ingestLagSeconds);
-        gapHours.set(labels, lost);
-        if (hours !== null) hoursToLoss.set(labels, hours);
-        suspect.set(labels, Number(doubt.isSuspect));
-        reopened.set(labels, doubt.hoursReopened);
-        unjudged.set(labels, doubt.hoursUnjudged);
-        if (doubt.unjudgedSeconds !== null) unjudgedAge.set(labels, doubt.unjudgedSeconds);
-      }
-    },
-  };
-}
-
-function createArchiveGauges(
-  gauge: CreateGauge,
-  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
-): (archives: Backlog["archives"]) => void {
-  const days = gauge("archive_days", "Days in the archive.", ZONE);
-  const bytes = gauge("archive_bytes", "Size of the archive's files.", [...ZONE, "kind"]);
-  const oldest = gauge(
-    "archive_oldest_day_timestamp_seconds",
-    "Start of the oldest day in the archive.",
-    ZONE,
-  );
-  const checked = gauge(
-    "archive_checked_timestamp_seconds",
-    "When the file that was checked longest ago was compared with its hash.",
-    ZONE,
-  );
-  const damaged = gauge("archive_damaged_files", "Files that are missing or differ from their hash.", ZONE);
-  return (archives) => {
-    for (const part of [days, bytes, oldest, checked, damaged]) part.reset();
-    for (const { zoneId, ...archive } of archives) {
-      const labels = labelsOf(zoneId);
-      days.set(labels, archive.days);
-      bytes.set({ ...labels, kind: "events" }, archive.eventBytes);
-      bytes.set({ ...labels, kind: "records" }, archive.recordBytes);
-      oldest.set(labels, Date.parse(archive.firstDay) / 1_000);
-      checked.set(labels, archive.checkedAt / 1_000);
-      damaged.set(labels, archive.damagedFiles);
-    }
-  };
-}
-
-function createDestinationGauges(gauge: CreateGauge): (destinations: Backlog["destinations"]) => void {
-  const of = (name: string, help: string) => gauge(`forward_${name}`, help, ["destination"]);
-  const failing = of("failing", "1 while a destination of forwarded events accepts none.");
-  const open = of("hours_open", "Sealed hours of the last 30 days that are not proven to have arrived yet.");
-  const differing = of("hours_differing", "Hours of the last 30 days that were sent twice and still differ.");
-  const oldest = of(
-    "oldest_open_seconds",
-    "Age of the oldest sealed hour of the last 30 days that has not arrived; 0 if every hour has.",
-  );
-  const refused = of("events_refused", "Events that a destination has refused and that were not sent again.");
-  return (destinations) => {
-    for (const part of [failing, open, differing, oldest, refused]) part.reset();
-    for (const { destination, ...one } of destinations) {
-      failing.set({ destination }, Number(one.isFailing));
-      open.set({ destination }, one.hoursOpen);
-      differing.set({ destination }, one.hoursDiffering);
-      oldest.set({ destination }, one.oldestSeconds ?? 0);
-      refused.set({ destination }, one.refused);
     }
   };
 }

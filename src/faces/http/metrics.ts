@@ -65,7 +65,7 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     const { zoneName } = zoneFactsOf(readZones(), zoneId);
     return { zone: String(zoneId), ...(zoneName === undefined ? {} : { zone_name: zoneName }) };
   };
-  const backlog = createBacklogGauges(gauge, labelsOf);
+  const setBacklog = createBacklogGauges(gauge, labelsOf);
   const reloads = createReloadMetrics(counter, gauge);
   gauge("build_info", "Always 1. The labels name the running version and its Node version.", [
     "version",
@@ -155,7 +155,7 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     /** Counts a reload of the configuration file, which was applied or refused. */
     configReloaded: (result: "taken" | "refused"): void => reloads.note(result),
     /** Sets the backlog. Null if it could not be read: a missing number is better than an old one. */
-    setBacklog: (read: Backlog | null): void => backlog.set(read),
+    setBacklog,
     contentType: registry.contentType,
     render(): Promise<string> {
       describeZones(registry, readZones() ?? {});

@@ -1,10 +1,8 @@
 /** The facts that doctor judges, and its findings. */
-
 import type { ServerFacts } from "#db/health/server-facts.ts";
 import type { StoredBytes } from "#db/health/service-status.ts";
-import type { Suspicion } from "#db/proof/platform-health.ts";
-import type { DestinationTotals } from "#delivery/forwarding/destinations.ts";
-import type { ServiceLife } from "#operations/service-life.ts";
+import type { Examined } from "#jobs/health/conditions/condition.ts";
+import type { ServiceLife } from "#jobs/health/conditions/processes.ts";
 
 /** A fact, or why it could not be gathered: one line for a person. */
 export type Fact<Value> = { readonly value: Value } | { readonly failed: string };
@@ -58,10 +56,6 @@ export interface ChannelFacts {
   readonly kind: string;
   /** Reason why the channel cannot be opened, or the test message cannot be rendered; null if both work. */
   readonly failed: string | null;
-  /** State of the circuit, as the service stored it. */
-  readonly circuit: string;
-  readonly dead: number;
-  readonly lastError: string | null;
 }
 
 export interface FileFacts {
@@ -85,8 +79,8 @@ export interface DoctorFacts {
   readonly version: string;
   /** Null if no platform is configured. */
   readonly platform: PlatformFacts | null;
-  /** The routes whose answers prove nothing, as the service stored them. */
-  readonly suspicions: readonly Pick<Suspicion, "zoneId" | "since" | "reason">[];
+  /** The conditions of the service, as its tables say; empty if the database cannot be read. */
+  readonly conditions: readonly Examined[];
   readonly postgres: Fact<PostgresFacts>;
   /** Null if the queues are in Postgres. */
   readonly redis: Fact<RedisFacts> | null;
@@ -102,8 +96,8 @@ export interface DoctorFacts {
   readonly issuer: Fact<string> | null;
   /** The rule that known sources break, those of the configuration file and the stored ones together. */
   readonly tooManyKnown: { readonly rule: string; readonly count: number } | null;
-  /** The configured destinations of forwarded events. */
-  readonly destinations: readonly DestinationTotals[];
+  /** The configured destinations of forwarded events without a fault, and whether each has ever accepted events. */
+  readonly destinations: readonly { readonly destination: string; readonly isUsed: boolean }[];
   /** The configuration file whose channels were read; null if there is none. */
   readonly configFile: string | null;
   readonly files: readonly FileFacts[];

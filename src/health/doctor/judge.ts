@@ -1,7 +1,7 @@
-import type { DestinationTotals } from "#delivery/forwarding/destinations.ts";
-import { many, showTime } from "#lib/format.ts";
+import { type Examined, see } from "#jobs/health/conditions/condition.ts";
+import type { ServiceLife } from "#jobs/health/conditions/processes.ts";
+import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { ServiceLife } from "#operations/service-life.ts";
 import {
   type ChannelFacts,
   type DoctorFacts,
@@ -24,19 +24,31 @@ import {
   judgeSizes,
 } from "./judge-stores.ts";
 
+const CHECKS: Readonly<Record<Examined["condition"]["of"], string>> = {
+  service: "service",
+  zone: "zone",
+  channel: "channels",
+  destination: "forward",
+  silence: "silences",
+};
+
+/** A grave condition that may still end by itself, or that is over, is a warning. */
+function judgeCondition({ condition, found, severity, isDue, isOpen }: Examined): Finding[] {
+  if (found === null) return [];
+  const isGrave = severity === "critical" || severity === "error";
+  const isNow = (isDue || isOpen || condition.isShownEarly === true) && found.isOver !== true;
+  const level = severity === "info" ? "note" : isGrave && isNow ? "problem" : "warning";
+  const { headline, next = see("alerts list --kind self") } = found;
+  return [{ check: CHECKS[condition.of], level, text: headline.replace(/[^.]$/, "$&."), next }];
+}
+
 /** Returns what the facts mean and what to do, in the order of the parts. */
 export function judge(facts: DoctorFacts): Finding[] {
   const { postgres } = facts;
   const dayBytes = "value" in postgres ? postgres.value.dayBytes : null;
   return [
     ...judgePlatform(facts.platform),
-    ...facts.suspicions.map(({ zoneId, since, reason }) =>
-      warning(
-        "zone",
-        `The platform's answers for zone ${zoneId} have been incomplete since ${showTime(since)} UTC. ${reason}`,
-        "See docs/runbooks/the-platform-answers-incompletely.md. No hour that needs these answers is sealed.",
-      ),
-    ),
+    ...facts.conditions.flatMap(judgeCondition),
     ...judgePostgres(postgres),
     ...judgeRedis(facts.redis),
     ...judgeBucket(facts.bucket),
@@ -137,24 +149,11 @@ function judgeChannels({ channels, configFile, consoleUrl }: DoctorFacts): Findi
   ];
 }
 
-function judgeChannel({ name, kind, failed, circuit, dead, lastError }: ChannelFacts): Finding {
+function judgeChannel({ name, kind, failed }: ChannelFacts): Finding {
   const channel = `Channel ${name} (${kind})`;
-  const why = lastError === null ? "" : `: ${lastError}`;
-  if (failed !== null)
-    return problem("channels", `${channel} cannot be opened: ${failed}.`, "Correct its settings.");
-  if (circuit !== "closed")
-    return problem(
-      "channels",
-      `${channel} does not deliver (circuit ${circuit})${why}.`,
-      `Correct that, then try it: npm run -s longwatch -- channels test ${name}`,
-    );
-  if (dead > 0)
-    return warning(
-      "channels",
-      `${channel} has ${many(dead, "dead notification")}${why}.`,
-      `Send them again: npm run -s longwatch -- channels replay ${name}`,
-    );
-  return ok("channels", `${channel} renders the test message; nothing was sent.`);
+  return failed === null
+    ? ok("channels", `${channel} renders the test message; nothing was sent.`)
+    : problem("channels", `${channel} cannot be opened: ${failed}.`, "Correct its settings.");
 }
 
 function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
@@ -165,7 +164,6 @@ function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
   return [problem("sign-in", `Nobody can sign in at the issuer: ${issuer.failed}.`, next)];
 }
 
-/** A sink cannot be asked without sending events, so the service's last attempt counts. */
 function judgeKnown(tooMany: DoctorFacts["tooManyKnown"]): Finding[] {
   if (tooMany === null) return [];
   return [
@@ -177,41 +175,15 @@ function judgeKnown(tooMany: DoctorFacts["tooManyKnown"]): Finding[] {
   ];
 }
 
-function judgeDestination(totals: DestinationTotals): Finding {
-  const { destination, health, hoursDiffering, refused } = totals;
-  const check = "forward";
-  const run = (verb: string) => `npm run -s longwatch -- forward ${verb}`;
-  if (health?.failingSince != null && !totals.needsPerson)
-    return warning(
-      check,
-      `Destination ${destination} fails since ${showTime(health.failingSince)} UTC: ${health.lastError}.`,
-      "Nothing yet: the events wait in Longwatch, which tries again. After a quarter of an hour this is an alert.",
-    );
-  if (health?.failingSince != null)
-    return problem(
-      check,
-      `Destination ${destination} has accepted no events since ${showTime(health.failingSince)} UTC: ${health.lastError}.`,
-      `Correct that; the events wait in Longwatch. To try at once: ${run(`retry ${destination}`)}`,
-    );
-  if (hoursDiffering > 0)
-    return problem(
-      check,
-      `Destination ${destination} lacks events of ${many(hoursDiffering, "hour")}, which were sent twice.`,
-      `List the hours: ${run(`hours ${destination} --arrival differs`)}`,
-    );
-  if (refused > 0)
-    return warning(
-      check,
-      `Destination ${destination} has refused ${many(refused, "event")}.`,
-      `See why: ${run(`refused ${destination}`)}`,
-    );
-  return health?.acknowledgedAt == null
-    ? note(
-        check,
+/** A sink cannot be asked without sending events, so the service's last attempt counts. */
+function judgeDestination({ destination, isUsed }: DoctorFacts["destinations"][number]): Finding {
+  return isUsed
+    ? ok("forward", `Destination ${destination} accepts events, and no hour differs.`)
+    : note(
+        "forward",
         `Nothing was forwarded to destination ${destination} yet.`,
         "Start the service if it does not run.",
-      )
-    : ok(check, `Destination ${destination} accepts events, and no hour differs.`);
+      );
 }
 
 function judgeFiles(files: readonly FileFacts[]): Finding[] {
@@ -262,14 +234,6 @@ function judgeService(service: ServiceLife | null, version: string): Finding[] {
   if (service === null) return [];
   const alive = service.replicas.filter(({ state }) => state === "alive");
   const findings: Finding[] = [];
-  if (service.missingRoles.length > 0)
-    findings.push(
-      problem(
-        "service",
-        `No live process has the ${service.missingRoles.length === 1 ? "role" : "roles"} ${service.missingRoles.join(", ")}.`,
-        "Start it: run npm start.",
-      ),
-    );
   const versions = [...new Set(alive.map((replica) => replica.version))].sort();
   if (versions.length > 1)
     findings.push(
@@ -296,7 +260,7 @@ function judgeService(service: ServiceLife | null, version: string): Finding[] {
         "Look at the log of that machine. The entry disappears by itself.",
       ),
     );
-  if (findings.length > 0) return findings;
+  if (findings.length > 0 || service.missingRoles.length > 0) return findings;
   return [
     ok(
       "service",

@@ -1,103 +1,89 @@
-/** Reads what needs attention. */
-
+/** What needs attention, for people: the conditions that status, the overview and the weekly digest show. */
 import { countSelfAlerts } from "#db/alerts/alert-reports.ts";
-import type { Queryable } from "#db/client.ts";
-import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import { countGivenUp } from "#db/delivery/deliveries.ts";
-import { readHeldCounts } from "#db/ingest/held-entries.ts";
-import { readKeyProblem } from "#db/people/pseudonymise.ts";
-import { readReplicas } from "#db/postgres/leases.ts";
-import { readNewlyWatched } from "#db/proof/platform-health.ts";
-import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
-import { KEY_REPORT_MS } from "#jobs/alerts/report-service.ts";
-import { HOUR_MS } from "#lib/units.ts";
-import { horizonAt, startOfHour } from "#model/horizon.ts";
-import type { ZoneCoverage } from "#operations/read-zones.ts";
-import { assessService, type ServiceView } from "#operations/service-life.ts";
-import { type Attention, type AttentionFacts, listAttention, readUnpolled } from "./list-attention.ts";
+import { listWatchedZones } from "#db/proof/platform-health.ts";
+import { examine, listShown, openScope, type Scope } from "#jobs/health/conditions/condition.ts";
+import { WATCHED_MS } from "#jobs/health/conditions/coverage.ts";
+import { assessService, findMissing } from "#jobs/health/conditions/processes.ts";
+import { CONDITIONS } from "#jobs/health/conditions/service.ts";
+import { many } from "#lib/format.ts";
+import type { HealthState } from "#model/kinds.ts";
+import type { QueryContext } from "#operations/operation.ts";
+import type { ServiceView } from "#operations/service-life.ts";
 
-/** The facts about the whole service where there are none, or where the caller may not see them. */
-export const NO_SERVICE_FACTS: Omit<AttentionFacts, "zones" | "unpolled"> = {
-  channels: null,
-  service: assessService([]),
-  keyProblem: null,
-  held: [],
-  givenUp: 0,
-  selfAlerts: 0,
-  newlyWatched: new Map(),
-};
+/** Something that a person should look at. */
+export interface Attention {
+  /** The name of the condition. */
+  readonly kind: string;
+  /** Null if it is of no single zone. */
+  readonly zoneId: number | null;
+  readonly text: string;
+  /** The command that shows more, without the program's name; null where the text says everything. */
+  readonly command: string | null;
+}
 
-/** Returns what needs attention. A caller of some zones sees nothing of the service as a whole. */
+interface Asked extends Pick<QueryContext, "db" | "now"> {
+  readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels" | "alerting">;
+}
+
+/** Returns the scope of the running service as far as this process knows it. Its disk is not read. */
+export function scopeOf({ db, now: nowMs, service }: Asked, zoneIds: readonly number[]): Scope {
+  const channels = service.configuredChannels();
+  const destinations = service.alerting().destinations.map(({ name }) => name);
+  const configured = { channels: channels === null ? null : [...channels], destinations };
+  return openScope({ db, nowMs, zoneIds, pollEveryMs: service.pollEveryMs, ...configured });
+}
+
+/** Returns what needs attention, the most urgent first. A caller of some zones sees nothing of the service as a whole. */
 export async function readAttention(
-  db: Queryable,
-  now: number,
-  {
-    zones,
-    zoneIds,
-    isWhole,
-    service: { pollEveryMs, configuredChannels },
-  }: {
-    /** The zones, with their coverage of the last 72 hours. */
-    readonly zones: readonly ZoneCoverage[];
-    /** Null is every zone. */
-    readonly zoneIds: readonly number[] | null;
-    /** True if the caller may see things that belong to no single zone. */
-    readonly isWhole: boolean;
-    readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
-  },
+  asked: Asked & Pick<QueryContext, "caller">,
+  seen: readonly { readonly zoneId: number }[],
+  zoneIds: readonly number[] | null = asked.caller.zoneIds,
 ): Promise<Attention[]> {
-  const [facts, unpolled] = await Promise.all([
-    isWhole
-      ? readServiceFacts(db, now)
-      : listFirstCopies(db, now).then((newlyWatched) => ({ ...NO_SERVICE_FACTS, newlyWatched })),
-    readUnpolled(db, now, { zoneIds, pollEveryMs }),
-  ]);
-  const attention = listAttention({ ...facts, zones, unpolled }, configuredChannels());
-  return isWhole ? attention : attention.filter(({ kind }) => kind !== "not-running");
+  const { db, now, caller } = asked;
+  const isWhole = caller.zoneIds === null;
+  const watched = await listWatchedZones(db, now - WATCHED_MS);
+  const visible = watched.filter((zoneId) => zoneIds === null || zoneIds.includes(zoneId));
+  const scope = scopeOf(asked, [...new Set([...seen.map(({ zoneId }) => zoneId), ...visible])]);
+  const conditions = CONDITIONS.filter((one) => isWhole || one.of === "zone");
+  const shown = listShown(await examine(scope, conditions));
+  const others = isWhole ? (await countSelfAlerts(db)) - shown.filter(({ isOpen }) => isOpen).length : 0;
+  const text = `${many(others, "unresolved alert")} of Longwatch about itself`;
+  return [
+    ...shown.map(toAttention),
+    ...(others > 0 ? [{ kind: "self-alert", zoneId: null, text, command: "alerts list --kind self" }] : []),
+  ];
 }
 
-/** So long the first copy of a zone may take before its oldest hours need attention. */
-const FIRST_COPY_MS = HOUR_MS;
-
-/** Returns since when each zone is watched whose first copy may still be in progress. */
-function listFirstCopies(db: Queryable, now: number): Promise<ReadonlyMap<number, number>> {
-  return readNewlyWatched(db, now - FIRST_COPY_MS);
-}
-
-/** Reads the facts about the whole service that may need attention, all at once. The zones are read by the caller. */
-async function readServiceFacts(
-  db: Queryable,
-  now: number,
-): Promise<Omit<AttentionFacts, "zones" | "unpolled">> {
-  const [channels, replicas, keyProblem, held, givenUp, selfAlerts, newlyWatched] = await Promise.all([
-    readChannels(db),
-    readReplicas(db),
-    readKeyProblem(db, KEY_REPORT_MS),
-    readHeldCounts(db),
-    countGivenUp(db, startOfHour(horizonAt(now))),
-    countSelfAlerts(db),
-    listFirstCopies(db, now),
-  ]);
-  return { channels, service: assessService(replicas), keyProblem, held, givenUp, selfAlerts, newlyWatched };
-}
-
-interface ChannelStatus {
-  readonly name: string;
-  /** One of closed, open, half-open, disabled. */
-  readonly circuit: string;
-  readonly waiting: number;
-  readonly dead: number;
-  readonly lastError: string | null;
-}
-
-/** Returns every channel that was ever sent a message, by name. */
-export async function readChannels(db: Queryable): Promise<ChannelStatus[]> {
-  const statuses = await readChannelStatuses(db);
-  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
-    name: channel,
-    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
-    waiting,
-    dead,
-    lastError,
+/** Returns how often each condition needs attention, under the name of its metric. */
+export async function countConditions(asked: Asked, zoneIds: readonly number[]) {
+  const shown = listShown(await examine(scopeOf(asked, zoneIds), CONDITIONS));
+  return CONDITIONS.map((one) => ({
+    condition: one.name,
+    conditions: shown.filter(({ condition }) => condition === one).length,
   }));
+}
+
+/** Returns the checks of /readyz that come from conditions. A headline may quote an error, which the public must not read. */
+export function listReadyChecks(ask: () => Asked, zoneIds: readonly number[]) {
+  return CONDITIONS.filter(({ ready }) => ready === true).map((condition) => ({
+    name: condition.name,
+    isRequired: false,
+    async check(): Promise<{ state: HealthState; detail?: string }> {
+      const shown = listShown(await examine(scopeOf(ask(), zoneIds), [condition]));
+      return shown.length === 0
+        ? { state: "ok" }
+        : { state: "degraded", detail: "longwatch status says more" };
+    },
+  }));
+}
+
+/** What needs attention where the service has never been started. */
+export function describeNeverStarted(): Attention[] {
+  const text = findMissing(assessService([]), 0)?.headline ?? "";
+  return [{ kind: "not-running", zoneId: null, text, command: null }];
+}
+
+function toAttention({ condition, subject, found }: ReturnType<typeof listShown>[number]): Attention {
+  const [, command = null] = found.next?.split("longwatch -- ") ?? [];
+  return { kind: condition.name, zoneId: subject.zoneId ?? null, text: found.headline, command };
 }

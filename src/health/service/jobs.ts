@@ -1,6 +1,7 @@
 /** Jobs and the times at which they run. */
 import { z } from "zod";
 import { readReplicas, type SeenReplica } from "#db/postgres/leases.ts";
+import { assessService } from "#jobs/health/conditions/processes.ts";
 import { nextRuns } from "#lib/cron.ts";
 import { formatIso, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
@@ -8,7 +9,6 @@ import { LAST_RESULTS } from "#model/kinds.ts";
 import { type LastRun, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { IsoTime, Name, requireEveryZone, toIsoOrNull } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { assessService } from "#operations/service-life.ts";
 
 const TickOfJob = z
   .object({

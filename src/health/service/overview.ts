@@ -11,7 +11,7 @@ import { bucketEnd, bucketStart } from "#detection/rules/detection-settings.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
 import { readZones } from "#operations/read-zones.ts";
@@ -94,7 +94,7 @@ const Overview = z
       )
       .describe("The rules whose count is furthest above the usual one, at most ten."),
     attention: z
-      .array(z.object({ kind: z.enum(ATTENTION_KINDS), zoneId: z.number().int().nullable(), text: Text }))
+      .array(z.object({ kind: Name, zoneId: z.number().int().nullable(), text: Text }))
       .describe("What a person should look at, the most urgent first."),
     requestBudget: z
       .object({ tokens: z.number(), ratePerSecond: z.number(), isPaused: z.boolean() })
@@ -128,9 +128,10 @@ export const showOverview = defineQuery({
 });
 
 async function readOverview(
-  { db, now, caller, zones: readNames, service }: QueryContext,
+  asked: QueryContext,
   { from, to, zoneIds }: { from: number; to: number; zoneIds: readonly number[] | null },
 ): Promise<OverviewAnswer> {
+  const { db, now, caller, zones: readNames, service } = asked;
   // A key of some zones sees nothing of the service as a whole.
   const isWhole = caller.zoneIds === null;
   const { width, stepMs } = pickStep(to - from);
@@ -149,7 +150,7 @@ async function readOverview(
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
   const hours = new Map(zones.map((one) => [one.zoneId, one.hours]));
-  const attention = await readAttention(db, now, { zones, zoneIds, isWhole, service });
+  const attention = await readAttention(asked, seen, zoneIds);
   return {
     now: toIso(now),
     from: toIso(span.fromMs),

@@ -1,17 +1,19 @@
 import { z } from "zod";
 import { ArchivedZone, toArchivedZone } from "#archive/operations/archive-status.ts";
 import { readZoneArchives } from "#db/archive/archived-days.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { type OpenWork, readOpenWork } from "#db/health/service-status.ts";
 import { listRemaining } from "#db/people/erasures.ts";
 import { readReplicas } from "#db/postgres/leases.ts";
+import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
+import { assessService, type ServiceLife } from "#jobs/health/conditions/processes.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
+import { REPLICA_STATES } from "#model/kinds.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
-import { readZones, type ZoneCoverage } from "#operations/read-zones.ts";
-import { assessService, type ServiceLife, type ServiceView } from "#operations/service-life.ts";
-import { readAttention, readChannels } from "./attention.ts";
+import { readZones } from "#operations/read-zones.ts";
+import { readAttention } from "./attention.ts";
 import { HourItem, toHourItem } from "./overview.ts";
 import { readStorage, Storage } from "./settings.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
@@ -107,7 +109,7 @@ const Answer = z.object({
   attention: z
     .array(
       z.object({
-        kind: z.enum(ATTENTION_KINDS),
+        kind: Name.describe("The name of the condition."),
         zoneId: z.number().int().nullable(),
         text: Text,
         command: Name.nullable().describe("The command that shows more, without the program's name."),
@@ -179,24 +181,30 @@ async function readStatus(
   };
 }
 
-/** Returns what needs attention. One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
-export async function readDetails(
-  {
-    db,
-    now,
-    caller: { zoneIds },
-    service,
-  }: Pick<QueryContext, "db" | "now" | "caller"> & {
-    readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
-  },
-  seen: readonly { readonly zoneId: number }[],
-) {
+/** Returns every channel that was ever sent a message, by name. */
+async function readChannels(db: QueryContext["db"]): Promise<z.infer<typeof Channel>[]> {
+  const statuses = await readChannelStatuses(db);
+  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
+    name: channel,
+    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
+    waiting,
+    dead,
+    lastError,
+  }));
+}
+
+/** Reads one zone after another, because one request may be about hundreds of zones and must leave connections for others. */
+async function readDetails(asked: QueryContext, seen: readonly { readonly zoneId: number }[]) {
+  const { db, now } = asked;
   const span = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const zones: ZoneCoverage[] = [];
-  for (const { zoneId } of seen) zones.push(...(await readZones(db, now, { zoneId, ...span })));
-  const hours = new Map(zones.map((zone) => [zone.zoneId, zone.hours.map(toHourItem)]));
-  const attention = await readAttention(db, now, { zones, zoneIds, isWhole: zoneIds === null, service });
-  return { attention, hoursOf: (zoneId: number) => hours.get(zoneId) ?? [] };
+  const hours = new Map<number, z.infer<typeof HourItem>[]>();
+  for (const { zoneId } of seen)
+    for (const zone of await readZones(db, now, { zoneId, ...span }))
+      hours.set(zoneId, zone.hours.map(toHourItem));
+  return {
+    attention: await readAttention(asked, seen),
+    hoursOf: (zoneId: number) => hours.get(zoneId) ?? [],
+  };
 }
 
 export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z.infer<typeof Service> {

@@ -11,6 +11,8 @@ import { doctorCommand } from "#faces/cli/doctor/doctor.ts";
 import { findLocalFolder } from "#faces/cli/doctor/gather-facts.ts";
 import type { DoctorFacts, Finding, PostgresFacts } from "#health/doctor/facts.ts";
 import { judge } from "#health/doctor/judge.ts";
+import type { Examined } from "#jobs/health/conditions/condition.ts";
+import { CONDITIONS } from "#jobs/health/conditions/service.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { findFreePort } from "../../support/free-port.ts";
 import { startIssuer } from "../../support/issuer.ts";
@@ -250,13 +252,20 @@ const GOOD: PostgresFacts = {
   databaseBytes: 12_300_000_000,
   stored: { databaseBytes: 12_300_000_000, recordBytes: 4_000_000_000, archiveBytes: 20_000_000 },
 };
-const WORKS = {
-  acknowledgedAt: 1,
-  failingSince: null,
-  retryAt: null,
-  failures: 0,
-  isRefused: false,
-  lastError: null,
+const named = (name: string) => CONDITIONS.find((one) => one.name === name)!;
+const [unpolled, horizon] = [named("unpolled"), named("horizon")];
+const FOUND: Examined = {
+  condition: unpolled,
+  subject: { zoneId: 101 },
+  fingerprint: "quiet",
+  row: null,
+  alert: null,
+  isOpen: false,
+  nowMs: 0,
+  pollEveryMs: 0,
+  severity: "error",
+  isDue: true,
+  found: { since: 0, headline: "Zone 101: no poll has succeeded yet", next: "Look." },
 };
 const FACTS: DoctorFacts = {
   version: "0.2.0",
@@ -266,7 +275,7 @@ const FACTS: DoctorFacts = {
     zones: [{ zoneId: 1, failed: null }],
     offsetMs: { value: 400 },
   },
-  suspicions: [],
+  conditions: [],
   tooManyKnown: null,
   postgres: { value: GOOD },
   redis: null,
@@ -282,19 +291,9 @@ const FACTS: DoctorFacts = {
   ],
   issuer: null,
   kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
-  channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
+  channels: [{ name: "ops", kind: "slack", failed: null }],
   consoleUrl: "https://longwatch.example.com",
-  destinations: [
-    {
-      destination: "siem",
-      health: WORKS,
-      needsPerson: false,
-      hoursOpen: 0,
-      hoursDiffering: 0,
-      oldestAt: null,
-      refused: 0,
-    },
-  ],
+  destinations: [{ destination: "siem", isUsed: true }],
   configFile: "/etc/longwatch.yaml",
   files: [{ file: "/run/key", holds: "EDGE_API_KEY_FILE", mode: 0o600, isSecret: true }],
   loose: { folder: "/data", entries: [] },
@@ -325,8 +324,11 @@ const withDisk = (freeBytes: number): Partial<DoctorFacts> => ({
 const withChannel = (more: Partial<DoctorFacts["channels"][number]>): Partial<DoctorFacts> => ({
   channels: FACTS.channels.map((channel) => ({ ...channel, ...more })),
 });
-const withDestination = (more: Partial<DoctorFacts["destinations"][number]>): Partial<DoctorFacts> => ({
-  destinations: FACTS.destinations.map((one) => ({ ...one, ...more })),
+const withCondition = (more: Partial<Examined>): Partial<DoctorFacts> => ({
+  conditions: [
+    { ...FOUND, found: null },
+    { ...FOUND, ...more },
+  ],
 });
 
 test("facts without a fault are all ok, and nothing is to be done", () => {
@@ -340,25 +342,30 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "problem",
     "needs 15 or newer",
   ],
+  ["a grave condition", withCondition({}), "problem", "Zone 101: no poll has succeeded yet."],
   [
-    "a destination that fails",
-    withDestination({
-      health: { ...WORKS, failingSince: 0, lastError: "siem answered 401" },
-      needsPerson: true,
-    }),
-    "problem",
-    "no events since 1970-01-01 00:00 UTC: siem answered 401",
-  ],
-  [
-    "a destination that has just failed",
-    withDestination({ health: { ...WORKS, failingSince: 0, lastError: "siem answered 503" } }),
+    "a grave condition in its grace time",
+    withCondition({ isDue: false, condition: horizon }),
     "warning",
-    "fails since 1970-01-01 00:00 UTC: siem answered 503",
+    "yet.",
   ],
-  ["an hour that differs", withDestination({ hoursDiffering: 2 }), "problem", "lacks events of 2 hours"],
-  ["refused events", withDestination({ refused: 1 }), "warning", "has refused 1 event"],
+  ["one that people see early", withCondition({ isDue: false }), "problem", "yet."],
+  ["one that is over", withCondition({ found: { ...FOUND.found!, isOver: true } }), "warning", "yet."],
+  ["a condition that is not grave", withCondition({ severity: "warning" }), "warning", "yet."],
+  ["a notice", withCondition({ severity: "info" }), "note", "yet."],
+  [
+    "a condition whose sentence says what to do",
+    withCondition({ found: { since: 0, headline: "Free space" } }),
+    "problem",
+    "Free space.",
+  ],
   ["messages without a link", { consoleUrl: null }, "note", "have no link to the console"],
-  ["an unused destination", withDestination({ health: null }), "note", "Nothing was forwarded to"],
+  [
+    "an unused destination",
+    { destinations: [{ destination: "siem", isUsed: false }] },
+    "note",
+    "Nothing was forwarded to",
+  ],
   ["fsync off", withPostgres({ fsync: "off" }), "problem", "fsync is off"],
   ["full_page_writes off", withPostgres({ fullPageWrites: "off" }), "problem", "full_page_writes is off"],
   ["autovacuum off", withPostgres({ autovacuum: "off" }), "problem", "autovacuum is off"],
@@ -430,13 +437,6 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "problem",
     "cannot be opened: url: must be https",
   ],
-  [
-    "an open circuit",
-    withChannel({ circuit: "open", lastError: "HTTP 500" }),
-    "problem",
-    "(circuit open): HTTP 500",
-  ],
-  ["dead notifications", withChannel({ dead: 2 }), "warning", "2 dead notifications"],
   ["no admin key", { adminKeyLeftMs: 0 }, "warning", "No admin key is valid"],
   ["an admin key that ends soon", { adminKeyLeftMs: 3 * 86_400_000 }, "warning", "expires in 3 days"],
   [
@@ -451,12 +451,6 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     { files: [{ ...FACTS.files[0]!, isSecret: false, mode: 0o664 }] },
     "warning",
     "Others may change",
-  ],
-  [
-    "a missing role",
-    { service: { ...FACTS.service!, missingRoles: ["ingest"] } },
-    "problem",
-    "No live process has the role ingest",
   ],
   [
     "two processes that were killed",
@@ -478,12 +472,6 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     { tooManyKnown: { rule: "must be at most 500 known sources in zone 7", count: 612 } },
     "warning",
     "There are 612 known sources: must be at most 500 known sources in zone 7.",
-  ],
-  [
-    "a suspect route",
-    { suspicions: [{ zoneId: 101, since: Date.UTC(2026, 10, 20), reason: "The list goes on." }] },
-    "warning",
-    "for zone 101 have been incomplete since 2026-11-20 00:00 UTC. The list goes on.",
   ],
   ["another version", { version: "0.3.0" }, "note", "runs version 0.2.0, this command is 0.3.0"],
 ])("%s is a finding with what to do", (_, change, level, text) => {

@@ -76,7 +76,7 @@ test("in a pipe it prints once, without colour and within 80 columns", async () 
   expect(out).toMatch(/\nFIRING +SEVERITY +AGE +HEADLINE\n#\d+ /);
   expect(out).toMatch(/\n942100 +101 +6\.0 +1\.0 +x6\.\d +▁+█+ +SQL/);
   expect(out).toContain("\nNeeds attention");
-  expect(out).toContain("  Channels that do not deliver: slack\n");
+  expect(out).toContain("  Channel slack does not deliver");
   expect(out).not.toContain("\u001b");
   const tables = out.split("\nFIRING")[0] ?? "";
   expect(Math.max(...tables.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);

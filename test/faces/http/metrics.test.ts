@@ -2,12 +2,23 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { measureIngest } from "#app/measure.ts";
+import type { Backlog } from "#faces/http/backlog.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
-import { startHttp } from "./start-http.ts";
+import { EMPTY_BACKLOG, startHttp } from "./start-http.ts";
 
 const READER = { keyId: "k", name: "k", roles: [], zoneIds: null, masked: false } satisfies Partial<Caller>;
+
+const FRESH = {
+  ingest_lag_seconds: null,
+  hours_to_loss: null,
+  gap_hours: 0,
+  platform_suspect: false,
+  hours_reopened: 0,
+  hours_unjudged: 0,
+  unjudged_age_seconds: null,
+};
 
 async function scrape(url: string): Promise<string> {
   const response = await fetch(`${url}/metrics`);
@@ -43,61 +54,74 @@ test("counters are shown with their labels, beside the process's own numbers", a
 });
 
 test("the service's backlog is read at every scrape", async () => {
-  let spikesOpen = 1;
+  const [service] = EMPTY_BACKLOG.service;
+  let spikes = 1;
   const { url } = await startHttp({
     readBacklog: async () => ({
-      spikesOpen: spikesOpen++,
-      archives: [],
+      ...EMPTY_BACKLOG,
+      service: [
+        {
+          ...service!,
+          spikes_open: spikes++,
+          channels_down: 1,
+          pseudonym_key_missing: true,
+          notifications_pending: 7,
+          edge_budget_tokens: 2.5,
+          edge_paused: true,
+        },
+      ],
       destinations: [
         {
           destination: "siem",
-          isFailing: true,
-          hoursOpen: 4,
-          hoursDiffering: 1,
-          oldestSeconds: 7_200,
-          refused: 3,
+          forward_failing: true,
+          forward_hours_open: 4,
+          forward_hours_differing: 1,
+          forward_oldest_open_seconds: 7_200,
+          forward_events_refused: 3,
         },
         {
           destination: "files",
-          isFailing: false,
-          hoursOpen: 0,
-          hoursDiffering: 0,
-          oldestSeconds: null,
-          refused: 0,
+          forward_failing: false,
+          forward_hours_open: 0,
+          forward_hours_differing: 0,
+          forward_oldest_open_seconds: 0,
+          forward_events_refused: 0,
         },
       ],
       alerts: [
-        { state: "firing", kind: "spike", count: 3 },
-        { state: "acknowledged", kind: "self", count: 1 },
+        { state: "firing", kind: "spike", alerts: 3 },
+        { state: "acknowledged", kind: "self", alerts: 1 },
       ],
-      isKeyMissing: true,
-      notificationsPending: 7,
-      requestBudget: { tokens: 2.5, isPaused: true },
+      conditions: [
+        { condition: "unpolled", conditions: 2 },
+        { condition: "disk", conditions: 0 },
+      ],
       channels: [
-        { channel: "slack", isOpen: true, waiting: 4, dead: 2 },
-        { channel: "terminal", isOpen: false, waiting: 0, dead: 0 },
+        {
+          channel: "slack",
+          channel_circuit_open: true,
+          channel_notifications_pending: 4,
+          channel_notifications_dead: 2,
+        },
+        {
+          channel: "terminal",
+          channel_circuit_open: false,
+          channel_notifications_pending: 0,
+          channel_notifications_dead: 0,
+        },
       ],
       zones: [
         {
           zoneId: 101,
-          ingestLagSeconds: 12.5,
-          hoursToLoss: 71,
-          gapHours: 5,
-          isSuspect: true,
-          hoursReopened: 3,
-          hoursUnjudged: 2,
-          unjudgedSeconds: 9_000,
+          ingest_lag_seconds: 12.5,
+          hours_to_loss: 71,
+          gap_hours: 5,
+          platform_suspect: true,
+          hours_reopened: 3,
+          hours_unjudged: 2,
+          unjudged_age_seconds: 9_000,
         },
-        {
-          zoneId: 102,
-          ingestLagSeconds: null,
-          hoursToLoss: null,
-          gapHours: 0,
-          isSuspect: false,
-          hoursReopened: 0,
-          hoursUnjudged: 0,
-          unjudgedSeconds: null,
-        },
+        { ...FRESH, zoneId: 102 },
       ],
     }),
   });
@@ -129,6 +153,8 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain('longwatch_alerts{state="firing",kind="spike"} 3\n');
   expect(text).toContain('longwatch_alerts{state="acknowledged",kind="self"} 1\n');
   expect(text).toContain("longwatch_channels_down 1\n");
+  expect(text).toContain('longwatch_conditions{condition="unpolled"} 2\n');
+  expect(text).toContain('longwatch_conditions{condition="disk"} 0\n');
   expect(text.match(/^longwatch_forward_.*$/gm)).toEqual([
     'longwatch_forward_failing{destination="siem"} 1',
     'longwatch_forward_failing{destination="files"} 0',
@@ -155,26 +181,17 @@ test.each([
       reads++ > 0
         ? fail()
         : {
-            spikesOpen: 3,
-            archives: [],
-            destinations: [],
-            alerts: [{ state: "firing", kind: "spike", count: 3 }],
-            isKeyMissing: false,
-            notificationsPending: 0,
-            requestBudget: null,
-            channels: [{ channel: "slack", isOpen: true, waiting: 4, dead: 2 }],
-            zones: [
+            ...EMPTY_BACKLOG,
+            alerts: [{ state: "firing", kind: "spike", alerts: 3 }],
+            channels: [
               {
-                zoneId: 101,
-                ingestLagSeconds: 1,
-                hoursToLoss: 1,
-                gapHours: 0,
-                isSuspect: false,
-                hoursReopened: 0,
-                hoursUnjudged: 0,
-                unjudgedSeconds: null,
+                channel: "slack",
+                channel_circuit_open: true,
+                channel_notifications_pending: 4,
+                channel_notifications_dead: 2,
               },
             ],
+            zones: [{ ...FRESH, zoneId: 101, ingest_lag_seconds: 1 }],
           },
   });
   expect(await scrape(url)).toContain("longwatch_backlog_readable 1\n");
@@ -255,19 +272,20 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
   } as const;
   measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
   measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
-  const doubt = { isSuspect: false, hoursReopened: 0, hoursUnjudged: 0, unjudgedSeconds: null };
-  const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
-  const archive = { days: 3, firstDay: "2026-11-18", eventBytes: 45, recordBytes: 110, damagedFiles: 1 };
-  const rest = {
-    spikesOpen: 0,
-    archives: [{ ...archive, zoneId: 101, checkedAt: 5_000 }],
-    notificationsPending: 0,
-    requestBudget: null,
-    channels: [],
-    destinations: [],
-    alerts: [],
+  const backlog: Backlog = {
+    ...EMPTY_BACKLOG,
+    archives: [
+      {
+        zoneId: 101,
+        archive_days: 3,
+        archive_oldest_day_timestamp_seconds: Date.parse("2026-11-18") / 1_000,
+        archive_checked_timestamp_seconds: 5,
+        archive_damaged_files: 1,
+      },
+    ],
+    archiveFiles: [{ zoneId: 101, kind: "records", archive_bytes: 110 }],
+    zones: [{ ...FRESH, zoneId: 101, ingest_lag_seconds: 1, hours_to_loss: 2, gap_hours: 3 }],
   };
-  const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };
   metrics.setBacklog(backlog);
   const text = await metrics.render();
   for (const line of [

@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import type { Backlog } from "#faces/http/backlog.ts";
 import { createHttp, type HttpOptions } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createLog } from "#lib/log.ts";
@@ -10,6 +11,27 @@ export const LIMITS = {
 };
 
 /** A listening server, what it logged, and a way in for routes of the test. */
+/** The state of a service without zones and channels. */
+export const EMPTY_BACKLOG: Backlog = {
+  service: [
+    {
+      spikes_open: 0,
+      notifications_pending: 0,
+      channels_down: 0,
+      pseudonym_key_missing: false,
+      edge_budget_tokens: Number.NaN,
+      edge_paused: false,
+    },
+  ],
+  alerts: [],
+  conditions: [],
+  channels: [],
+  destinations: [],
+  archives: [],
+  archiveFiles: [],
+  zones: [],
+};
+
 export async function startHttp(
   options: Partial<HttpOptions> = {},
   extend: (app: Awaited<ReturnType<typeof createHttp>>) => void = () => {},
@@ -19,17 +41,7 @@ export async function startHttp(
   const app = await createHttp({
     checks: [],
     metrics,
-    readBacklog: async () => ({
-      spikesOpen: 0,
-      archives: [],
-      destinations: [],
-      alerts: [],
-      isKeyMissing: false,
-      notificationsPending: 0,
-      requestBudget: null,
-      channels: [],
-      zones: [],
-    }),
+    readBacklog: async () => EMPTY_BACKLOG,
     log: createLog({ level: "debug", stream: { write: (line) => lines.push(line) } }),
     authenticate: async () => null,
     routes: [],

@@ -39,31 +39,36 @@ export function buildSelfMessage(facts: SelfMessageFacts): AlertMessage {
   });
 }
 
+/** The database is down, does not answer or has no disk space left. */
+export interface DatabaseTrouble {
+  /** Epoch ms. */
+  readonly sinceMs: number;
+  /** The problem and its consequence, in one line. */
+  readonly headline: string;
+}
+
 /**
- * Returns the fingerprint of the alert about a channel that does not deliver. No other alert's fingerprint contains its
- * name.
+ * Returns the message about a database that cannot store the alert itself: that the database failed, or with
+ * `resolvedAtMs` that it works again. The alert has no row, so it has no number.
  */
-export function channelFingerprint(channel: string): string {
-  return digest(["self", "channel", channel]);
-}
-
-/** Content of the alert about a channel that fails. */
-interface ChannelTrouble {
-  readonly waiting: number;
-  readonly givenUp: number;
-  readonly lastError: string;
-}
-
-/** `trouble` is null once the channel delivers again, or is not configured any more. */
-export function describeTrouble(
-  channel: string,
-  trouble: ChannelTrouble | null,
-  isConfigured: boolean,
-): string {
-  if (!isConfigured) return `Channel ${channel} is not configured any more`;
-  if (trouble === null) return `Channel ${channel} delivers again`;
-  const { waiting, givenUp, lastError } = trouble;
-  return `Channel ${channel} does not deliver (pending: ${waiting}, given up: ${givenUp}): ${lastError}`;
+export function buildDatabaseMessage(trouble: DatabaseTrouble, resolvedAtMs: number | null): AlertMessage {
+  const isOver = resolvedAtMs !== null;
+  return buildSelfMessage({
+    alertId: 0,
+    fingerprint: digest(["self", "database"]),
+    reason: isOver ? "resolved" : "first",
+    severity: "critical",
+    zoneId: null,
+    headline: isOver ? "The database works again" : trouble.headline,
+    alert: {
+      state: isOver ? "resolved" : "firing",
+      transition: isOver ? 2 : 1,
+      firedAtMs: trouble.sinceMs,
+      resolvedAtMs,
+      spikeId: null,
+      transitions: [],
+    },
+  });
 }
 
 /**

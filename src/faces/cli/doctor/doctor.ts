@@ -17,7 +17,8 @@ import { gatherFacts } from "./gather-facts.ts";
 const HELP = `
 The command examines: the access key, its roles and one search per zone; the clocks of the platform and of Postgres; the
 version, settings and role of Postgres; policy and persistence of Redis; the disk, in days at today's rate; each channel by
-a dry run that renders the test message and sends nothing; the issuer's discovery document; what each destination of forwarded events has; the modes of files; the live processes and their versions. If
+a dry run that renders the test message and sends nothing; the issuer's discovery document; the modes of files; the live
+processes and their versions; everything that alerts about Longwatch itself name. If
 Postgres runs on another machine, its free space cannot be read: a note says how much the database will take. Every finding
 that is not ok says what to do. The command changes nothing. Exit code 0 if there is no problem, else 1; warnings and notes
 do not count.

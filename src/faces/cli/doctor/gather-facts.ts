@@ -4,10 +4,11 @@ import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { buildTestMessage } from "#alerts/rules/message/self-message.ts";
 import { openPeople } from "#app/open-people.ts";
+import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
-import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import {
   readRoleRights,
   readServerFacts,
@@ -19,19 +20,19 @@ import { readAdminKeyLeft } from "#db/people/api-keys.ts";
 import { readReplicas } from "#db/postgres/leases.ts";
 import { readClockOffset, sharesSessions } from "#db/postgres/server.ts";
 import { listKnownZones } from "#db/proof/coverage-report.ts";
-import { readSuspicions } from "#db/proof/platform-health.ts";
-import { sumDestinations } from "#delivery/forwarding/destinations.ts";
 import { findChannel, openNotifier } from "#delivery/receivers/channels/registry.ts";
-import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
 import { findTooManyInAll } from "#detection/known-sources.ts";
 import type { ChannelFacts, DiskFacts, DoctorFacts, FileFacts, PostgresFacts } from "#health/doctor/facts.ts";
 import { listExcess } from "#health/doctor/report-excess-rights.ts";
+import { scopeOf } from "#health/service/attention.ts";
+import { examine } from "#jobs/health/conditions/condition.ts";
+import { assessService } from "#jobs/health/conditions/processes.ts";
+import { CONDITIONS } from "#jobs/health/conditions/service.ts";
 import { systemClock } from "#lib/clock.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { listLoose } from "#lib/files.ts";
 import { isAlive, OWN_COMMAND } from "#lib/process.ts";
-import { assessService } from "#operations/service-life.ts";
 import { openBucket } from "#store/bucket/bucket.ts";
 import { findCluster, POSTGRES_FOLDERS } from "#store/embedded/place-cluster.ts";
 import { describePostgresFailure } from "#store/embedded/postgres-error.ts";
@@ -45,12 +46,11 @@ interface Stored {
   /** The folder of a server that the service did not start, if it is on this machine. */
   readonly databaseFolder: string | null;
   readonly service: DoctorFacts["service"];
-  readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
   readonly destinations: DoctorFacts["destinations"];
   readonly tooManyKnown: DoctorFacts["tooManyKnown"];
   readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
-  readonly suspicions: DoctorFacts["suspicions"];
+  readonly conditions: DoctorFacts["conditions"];
 }
 
 interface Examined {
@@ -69,13 +69,13 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
   return {
     version: readVersion(),
     platform: stored.platform,
-    suspicions: stored.suspicions,
+    conditions: stored.conditions,
     postgres: stored.postgres,
     redis: await gatherRedis(config),
     bucket: await gatherBucket(config),
     disks: listDisks(config, stored.databaseFolder),
     kept: readKept(config),
-    channels: tryChannels(config, stored.channels, nowMs),
+    channels: tryChannels(config, nowMs),
     consoleUrl: config.consoleUrl,
     issuer: await gatherIssuer(config),
     tooManyKnown: stored.tooManyKnown,
@@ -90,7 +90,6 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
 
 async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored> {
   const asking = { nowMs, onStep };
-  const destinations = config.alerting.destinations.map(({ name }) => name);
   const { knownSources } = config.alerting.detection;
   try {
     return await withStore(config, async (database, databaseUrl) => {
@@ -98,17 +97,19 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       const isShared = config.databaseUrl !== null && (await sharesSessions(databaseUrl.reveal()));
       const postgres = await gatherPostgres(database, config, { nowMs, place, isShared });
       const { hasTables } = postgres;
+      const zones = await listZones(config, database, hasTables);
+      const scope = scopeOf({ db: database.db, now: nowMs, service: viewService(config) }, zones);
+      const conditions = hasTables ? await examine(scope, CONDITIONS) : [];
       return {
         postgres: { value: postgres },
         databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
-        channels: hasTables ? await readChannelStatuses(database.db) : [],
-        destinations: hasTables ? await sumDestinations(database.db, destinations, nowMs) : [],
+        conditions,
+        destinations: hasTables ? await listFaultless(database, scope.destinations, conditions) : [],
         tooManyKnown: hasTables ? await findTooManyInAll(database.db, knownSources, { nowMs }) : null,
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
-        suspicions: hasTables ? await readSuspicions(database.db) : [],
         platform: await gatherPlatform(
-          await withZones(config, database, hasTables),
+          { ...config, edge: { ...config.edge, zones } },
           hasTables ? databaseUrl : null,
           asking,
         ),
@@ -120,21 +121,38 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       postgres: { failed: describe(thrown) },
       databaseFolder: null,
       service: null,
-      channels: [],
+      conditions: [],
       destinations: [],
       tooManyKnown: null,
       adminKeyLeftMs: undefined,
-      suspicions: [],
       platform,
     };
   }
 }
 
 /** A command's environment may lack the zones that the service copies. */
-async function withZones(config: Config, { db }: Database, hasTables: boolean): Promise<Config> {
-  if (config.edge.zones.length > 0 || !hasTables) return config;
-  const zones = (await listKnownZones(db)).map(({ zoneId }) => zoneId);
-  return { ...config, edge: { ...config.edge, zones } };
+async function listZones(
+  { edge: { zones } }: Config,
+  { db }: Database,
+  hasTables: boolean,
+): Promise<readonly number[]> {
+  return zones.length > 0 || !hasTables ? zones : (await listKnownZones(db)).map(({ zoneId }) => zoneId);
+}
+
+async function listFaultless(
+  { db }: Database,
+  names: readonly string[],
+  conditions: DoctorFacts["conditions"],
+): Promise<DoctorFacts["destinations"]> {
+  const known = await readDestinations(db);
+  const isFaulty = (name: string) =>
+    conditions.some(
+      ({ condition, subject, found }) =>
+        condition.of === "destination" && subject.key === name && found !== null,
+    );
+  return names
+    .filter((name) => !isFaulty(name))
+    .map((destination) => ({ destination, isUsed: known.get(destination)?.acknowledgedAt != null }));
 }
 
 async function gatherPostgres(
@@ -228,11 +246,7 @@ function readKept({
 }
 
 /** Opens each channel and renders the test message. Nothing is sent, and nothing is connected to. */
-function tryChannels(
-  { alerting, channels: { allowPrivate } }: Config,
-  statuses: Stored["channels"],
-  nowMs: number,
-): ChannelFacts[] {
+function tryChannels({ alerting, channels: { allowPrivate } }: Config, nowMs: number): ChannelFacts[] {
   const terminal = {
     write: (_text: string, done: () => void) => {
       done();
@@ -245,7 +259,6 @@ function tryChannels(
   const surroundings = { terminal, clock: systemClock, network: { allowPrivateNetworks: allowPrivate } };
   return alerting.channels.map((channel) => {
     const { name, kind } = channel;
-    const status = statuses.find((one) => one.channel === name);
     let failed: string | null = null;
     try {
       openNotifier(channel, surroundings);
@@ -253,14 +266,7 @@ function tryChannels(
     } catch (thrown) {
       failed = thrown instanceof UsageError ? thrown.mistakes.join("; ") : describe(thrown);
     }
-    return {
-      name,
-      kind,
-      failed,
-      circuit: status === undefined ? "closed" : describeCircuit(status, status.nowMs),
-      dead: status?.dead ?? 0,
-      lastError: status?.lastError ?? null,
-    };
+    return { name, kind, failed };
   });
 }
 

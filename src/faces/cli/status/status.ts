@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Paint, Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import { NO_SERVICE_FACTS } from "#health/service/attention.ts";
-import { listAttention } from "#health/service/list-attention.ts";
+import { describeNeverStarted } from "#health/service/attention.ts";
 import { describeErasedFile, describeStorage } from "#health/service/settings.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#health/service/status.ts";
+import { assessService } from "#jobs/health/conditions/processes.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { readSqlState } from "#lib/errors.ts";
 import { ago, many, showSecond } from "#lib/format.ts";
@@ -112,8 +112,8 @@ function neverStarted(now: number): StatusAnswer {
     zones: [],
     channels: [],
     archive: [],
-    service: toServiceItem(NO_SERVICE_FACTS.service),
-    attention: listAttention({ ...NO_SERVICE_FACTS, zones: [], unpolled: [] }, null),
+    service: toServiceItem(assessService([])),
+    attention: describeNeverStarted(),
   };
 }
 

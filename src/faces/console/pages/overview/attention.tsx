@@ -127,25 +127,25 @@ function CopyRow({ zone }: { readonly zone: Overview["zones"][number] }) {
 type Concern = Overview["attention"][number];
 
 const LAST_DAYS = { path: "/coverage", params: { span: "72h" } };
-/** Page that shows more; a kind without a page says everything in its text. */
-const PLACES: Partial<Record<Concern["kind"], { readonly path: string; readonly params?: Params }>> = {
+/** Page that shows more of a condition; the others have alerts. */
+const PLACES: Readonly<Record<string, { readonly path: string; readonly params?: Params }>> = {
   "not-running": { path: "/operations", params: { tab: "jobs" } },
   unpolled: LAST_DAYS,
   suspect: LAST_DAYS,
   channel: { path: "/operations" },
   "given-up": { path: "/operations" },
-  "self-alert": { path: "/alerts", params: { kind: "self" } },
   "near-loss": LAST_DAYS,
   gap: LAST_DAYS,
 };
+const OWN_ALERTS = { path: "/alerts", params: { kind: "self" } };
 
 function ConcernRow({ kind, zoneId, text }: Concern) {
   const zoneName = useZoneTitle();
   const link = usePageLink();
-  const place = PLACES[kind];
+  const place = PLACES[kind] ?? OWN_ALERTS;
   const ofZone: Params = zoneId === null ? {} : { zone: String(zoneId) };
-  const href = place === undefined ? "" : link(place.path, { ...place.params, ...ofZone });
-  const more = href === "" ? undefined : { href, word: "Look", label: `Look into: ${text}` };
+  const href = link(place.path, { ...place.params, ...ofZone });
+  const more = { href, word: "Look", label: `Look into: ${text}` };
   return (
     <Item sign={<Severity severity="warning" />} more={more}>
       <Payload prose text={text} />
