@@ -3,20 +3,17 @@ import path from "node:path";
 import { toError } from "#lib/errors.ts";
 import { closestName } from "#lib/text.ts";
 import { checkAddress, findFolderMistake } from "./check-opening.ts";
-import { SECRETS, VARIABLES } from "./environment.ts";
 import type { Alerting } from "./file/config-file.ts";
 import { findSecretFault, readSecretText } from "./secret-file.ts";
+import { type Given, SETTINGS, show } from "./settings.ts";
 
-export type Given = Record<string, string>;
+const VARIABLES = SETTINGS.map(({ env }) => env);
+const SECRETS = SETTINGS.flatMap(({ env, secret }) => (secret === true ? [env] : []));
 
 /** Returns whether the address is plain HTTP to another machine than this one. */
 export function isPlain(url: string | undefined): boolean {
   const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
   return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
-}
-
-export function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
-  return allows === "true";
 }
 
 /** Checks at the start that the fallback channel exists, because it is otherwise used only when another channel fails. */
@@ -28,10 +25,6 @@ export function checkFallback(name: string | undefined, known: readonly string[]
       ? "there is no channel"
       : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
   return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
-}
-
-export function show(value: string | undefined): string {
-  return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
 }
 
 /** Variables of earlier versions, and what replaces them. */
@@ -53,28 +46,13 @@ export function findUnknown(given: Given): string[] {
     });
 }
 
-/** Pairs of variables: the first has no meaning, or a wrong meaning, without the second. */
-const BELONGS_TO: readonly (readonly [string, string])[] = [
-  ["EDGE_API_URL", "EDGE_API_KEY"],
-  ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
-  ["EDGE_API_KEY", "EDGE_API_URL"],
-  ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
-  ["LONGWATCH_REDIS_CA", "REDIS_URL"],
-  ["LONGWATCH_ARCHIVE_URL", "AWS_ACCESS_KEY_ID"],
-  ["LONGWATCH_ARCHIVE_URL", "AWS_SECRET_ACCESS_KEY"],
-  ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
-  ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
-];
-
-/** Variables with addresses to which the service posts. */
-const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
-
 export function findServiceMistakes(given: Given, alerting: Alerting | null): string[] {
   const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
-  const refused = POSTED_TO.flatMap((name) => {
-    const { [name]: url = "" } = given;
-    const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
-    return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
+  const allowsPrivate = given["LONGWATCH_ALLOW_PRIVATE_WEBHOOKS"] === "true";
+  const refused = SETTINGS.flatMap(({ env, isPosted: isChecked }) => {
+    const { [env]: url = "" } = given;
+    const mistakes = isChecked === true && isPosted(url) ? checkAddress(url, allowsPrivate) : [];
+    return mistakes.map((mistake) => `${env}: [secret]: ${mistake}`);
   });
   const folder = given["LONGWATCH_ARCHIVE_DIR"];
   const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
@@ -87,9 +65,9 @@ export function findServiceMistakes(given: Given, alerting: Alerting | null): st
 function findIncomplete(given: Given): string[] {
   const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
   const missing = new Map<string, string>();
-  for (const [name, needed] of BELONGS_TO) {
-    if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
-  }
+  for (const { env, needs = [] } of SETTINGS)
+    for (const needed of isSet(env) ? needs : [])
+      if (!isSet(needed) && !missing.has(needed)) missing.set(needed, env);
   return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
 }
 
