@@ -1,8 +1,8 @@
+import type { ChannelConfig } from "#delivery/receivers/channels/registry.ts";
 import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { toSchedule } from "#model/schedule.ts";
-import type { ChannelConfig } from "#stages/delivery/channels/registry.ts";
 import {
   checkFallback,
   findServiceMistakes,

@@ -2,7 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import { createSecret } from "#lib/secret.ts";
 import { PROCESS_ROLES } from "#model/kinds.ts";
-import { settleRetention } from "#stages/privacy/retention.ts";
+import { settleRetention } from "#people/rules/retention.ts";
 import {
   type About,
   accessKey,
@@ -261,7 +261,7 @@ export const SETTINGS: readonly About[] = leavesOf(shape);
  */
 function readValues(schema: z.ZodType, given: Given, mistakes: string[]): unknown {
   if (schema instanceof z.ZodObject) {
-    const parts = Object.entries(schema.shape as Record<string, z.ZodType>);
+    const parts: [string, z.ZodType][] = Object.entries(schema.shape);
     return Object.fromEntries(parts.map(([key, part]) => [key, readValues(part, given, mistakes)]));
   }
   const { env, rule, secret: isSecret, fallback = null } = schema.meta() as unknown as About;

@@ -285,11 +285,11 @@ quiet_hours: [{ time_zone: UTC, from: "22:00", to: "22:00", channels: [zzz] }]
 `;
   const env = { LONGWATCH_SLACK_WEBHOOK_URL: "https://example.com" };
   expect(mistakesIn(text, env)).toEqual([
+    'quiet_hours[0].to: "22:00": must not be the same as from',
     "channels: must be left out if a LONGWATCH_WEBHOOK_ or LONGWATCH_SLACK_ variable is set",
     'route.channels[0]: "chatt": is not a channel: did you mean chat?',
-    "route.continue: must be left out: the first route matches every alert",
     'quiet_hours[0].channels[0]: "zzz": is not a channel: must be one of chat',
-    "quiet_hours[0].to: must not be the same as from",
+    "route.continue: must be left out: the first route matches every alert",
   ]);
 });
 
@@ -344,7 +344,7 @@ detection: { z: 99 }
       "route.routes[0].matchers.zone: 101: must be a list",
       'quiet_hours[0].time_zone: "Mars": must be a time zone such as Europe/Amsterdam or UTC',
       'quiet_hours[0].channels[0]: "nobody": is not a channel: must be one of chat, mail, page, hook, prom, good',
-      "quiet_hours[0].to: must not be the same as from",
+      'quiet_hours[0].to: "22:00": must not be the same as from',
       "detection.z: 99: must be at most 10",
     ].toSorted(),
   );

@@ -35,7 +35,8 @@ function isTimeZone(text: string): boolean {
   }
 }
 
-const channelName = z.string();
+/** The name of a channel where a route or another part refers to it. */
+export const channelName = z.string();
 /** The name of a channel or a destination. */
 const entryName = z
   .string()
@@ -115,26 +116,28 @@ const inhibition = z.strictObject({
   equal: labels.optional().describe("the labels in which source and target must be equal"),
 });
 
-const quietHours = z.strictObject({
-  time_zone: timeZone,
-  days: z
-    .array(z.enum(WEEKDAYS))
-    .min(1)
-    .optional()
-    .describe("the days on which they begin; if missing, every day"),
-  from: clockTime,
-  to: clockTime,
-  channels: z.array(channelName).min(1).optional(),
-  matchers: matchers.optional(),
-  critical: z
-    .enum(QUIET_CRITICAL)
-    .optional()
-    .describe("whether critical alerts notify at once (tell, the default) or after the quiet hours (hold)"),
-});
+const quietHours = z
+  .strictObject({
+    time_zone: timeZone,
+    days: z
+      .array(z.enum(WEEKDAYS))
+      .min(1)
+      .optional()
+      .describe("the days on which they begin; if missing, every day"),
+    from: clockTime,
+    to: clockTime,
+    channels: z.array(channelName).min(1).optional(),
+    matchers: matchers.optional(),
+    critical: z
+      .enum(QUIET_CRITICAL)
+      .optional()
+      .describe("whether critical alerts notify at once (tell, the default) or after the quiet hours (hold)"),
+  })
+  .refine(({ from, to }) => from !== to, { path: ["to"], message: "must not be the same as from" });
 
 const MAX_LINK_RULES = 100;
 const TITLE_RULE = "must be text of 1 to 40 characters";
-const link = z.strictObject({
+export const link = z.strictObject({
   title: z
     .string(TITLE_RULE)
     .refine((text) => text.trim() !== "" && Array.from(text).length <= 40, TITLE_RULE)

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
-import { type Routing, routeToAll } from "#alerts/rules/routing/routing.ts";
+import type { Routing } from "#alerts/rules/routing/routing.ts";
 import { type ChannelConfig, findChannel } from "#delivery/receivers/channels/registry.ts";
 import type { DestinationConfig } from "#delivery/receivers/sinks/destination.ts";
 import { type Detection, FLOOR } from "#detection/rules/detection-settings.ts";
@@ -49,28 +49,39 @@ export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
 }
 
 /** Returns the settings without a file: every alert goes to every channel. */
-export function defaultAlerting({
-  channels,
-  publicUrl,
-  spikeZ,
-}: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">): Alerting {
-  const routing = { ...routeToAll(channels.map(({ name }) => name)), links: consoleLinks(publicUrl) };
+export function defaultAlerting(
+  options: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">,
+): Alerting {
+  const { channels } = options;
+  return toAlerting({}, { channels, destinations: [], knownSources: [], signIn: null }, options);
+}
+
+type Read = Pick<Alerting, "channels" | "destinations" | "signIn"> & Pick<Detection, "knownSources">;
+
+/** Returns the settings of a file without mistakes, with the default of each setting that it does not have. */
+function toAlerting(
+  file: ConfigFile,
+  { knownSources, ...read }: Read,
+  { publicUrl, spikeZ }: Pick<ConfigFileOptions, "publicUrl" | "spikeZ">,
+): Alerting {
+  const {
+    z = spikeZ,
+    floor = FLOOR,
+    sources = "on",
+    verify_crawlers: verifyCrawlers = true,
+  } = file.detection ?? {};
+  const overrides = (file.detection?.overrides ?? []).map((one) => toOverride(one, file.zones));
+  const routing = toRouting(
+    file,
+    read.channels.map(({ name }) => name),
+  );
   return {
-    channels,
-    destinations: [],
-    routing,
-    detection: {
-      z: spikeZ,
-      floor: FLOOR,
-      sources: "on",
-      verifyCrawlers: true,
-      knownSources: [],
-      overrides: [],
-    },
-    actions: BUILT_IN_ACTIONS,
-    signIn: null,
-    digestChannels: [],
-    schedule: {},
+    ...read,
+    routing: { ...routing, links: [...consoleLinks(publicUrl), ...routing.links] },
+    detection: { z, floor, sources, verifyCrawlers, knownSources, overrides },
+    actions: file.actions === undefined ? BUILT_IN_ACTIONS : createActionStates(file.actions),
+    digestChannels: file.digest?.channels ?? [],
+    schedule: dropUnset(file.schedule ?? {}),
   };
 }
 
@@ -128,34 +139,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const {
-    z = options.spikeZ,
-    floor = FLOOR,
-    sources = "on",
-    verify_crawlers: verifyCrawlers = true,
-    overrides = [],
-  } = parsed.data.detection ?? {};
-  const detection: Detection = {
-    z,
-    floor,
-    sources,
-    verifyCrawlers,
-    knownSources,
-    overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
-  };
-  const routing = toRouting(parsed.data, names);
-  const links = [...consoleLinks(options.publicUrl), ...routing.links];
-  const schedule = dropUnset(parsed.data.schedule ?? {});
-  const alerting = {
-    channels,
-    destinations,
-    routing: { ...routing, links },
-    detection,
-    actions: parsed.data.actions === undefined ? BUILT_IN_ACTIONS : createActionStates(parsed.data.actions),
-    signIn,
-    digestChannels,
-    schedule,
-  };
+  const alerting = toAlerting(parsed.data, { channels, destinations, knownSources, signIn }, options);
   return { alerting, mistakes: [], channels: names };
 }
 

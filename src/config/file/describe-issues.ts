@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { wordBound } from "#lib/format.ts";
+import { isObject } from "#lib/json.ts";
 import { closestName } from "#lib/text.ts";
 
 type Path = readonly PropertyKey[];
@@ -12,7 +13,9 @@ export function describeIssues(
 ): string[] {
   return issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
-      const known = keysAt(schema, input, issue.path);
+      const at = toPath(issue.path);
+      const place = listPlaces(schema, input).find(({ path }) => toPath(path) === at);
+      const known = place?.schema instanceof z.ZodObject ? Object.keys(place.schema.shape) : [];
       return issue.keys.map(
         (key) => `${toPath([...issue.path, key])}: is not a setting${suggest(key, known)}`,
       );
@@ -21,7 +24,7 @@ export function describeIssues(
   });
 }
 
-function toPath(path: Path): string {
+export function toPath(path: Path): string {
   const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
   return text === "" ? "the file" : text.replace(/^\./, "");
 }
@@ -82,25 +85,42 @@ function valueAt(input: unknown, path: Path): unknown {
   );
 }
 
-/** Returns the known settings at a path of the file. For a channel, these are the settings of its kind. */
-function keysAt(schema: z.ZodType, input: unknown, path: Path): string[] {
-  const here = unwrap(schema);
-  const [part, ...rest] = path;
-  const below = (next: z.core.$ZodType) => keysAt(next as z.ZodType, valueAt(input, [part ?? ""]), rest);
-  if (here instanceof z.ZodDiscriminatedUnion) {
-    const { kind } = (input ?? {}) as { kind?: unknown };
-    const options = here.options as readonly z.ZodObject[];
+/** A place of the file that the schema knows. The schema is without its wrappers, such as `optional`. */
+export interface Place {
+  readonly path: Path;
+  readonly schema: z.ZodType;
+  readonly value: unknown;
+}
+
+/** Returns the places of a file, which may have mistakes. A channel and a destination have the settings of their kind. */
+export function listPlaces(wrapped: z.ZodType, value: unknown, path: Path = []): Place[] {
+  const schema = unwrap(wrapped);
+  if (schema instanceof z.ZodDiscriminatedUnion) {
+    const options = schema.options as readonly z.ZodObject[];
+    const kind = isObject(value) ? value["kind"] : undefined;
     const chosen = options.find(({ shape }) => (shape["kind"] as z.ZodLiteral).value === kind);
-    return chosen === undefined ? [] : keysAt(chosen, input, path);
+    return chosen === undefined ? [] : listPlaces(chosen, value, path);
   }
-  if (here instanceof z.ZodObject) {
-    if (part === undefined) return Object.keys(here.shape);
-    const next = here.shape[String(part)];
-    return next === undefined ? [] : below(next);
-  }
-  if (part === undefined) return [];
-  if (here instanceof z.ZodArray) return below(here.element);
-  return here instanceof z.ZodRecord ? below(here.valueType) : [];
+  const schemaOf = (key: string) =>
+    schema instanceof z.ZodObject
+      ? schema.shape[key]
+      : schema instanceof z.ZodRecord
+        ? schema.valueType
+        : undefined;
+  const below =
+    schema instanceof z.ZodArray && Array.isArray(value)
+      ? value.map((one, index) => ({ part: index, next: schema.element, one }))
+      : Object.entries(isObject(value) ? value : {}).map(([key, one]) => ({
+          part: key,
+          next: schemaOf(key),
+          one,
+        }));
+  return [
+    { path, schema, value },
+    ...below.flatMap(({ part, next, one }) =>
+      next === undefined ? [] : listPlaces(next as z.ZodType, one, [...path, part]),
+    ),
+  ];
 }
 
 function unwrap(schema: z.ZodType): z.ZodType {

@@ -3,6 +3,8 @@ import { isObject } from "#lib/json.ts";
 import { closestName } from "#lib/text.ts";
 import type { Zones } from "#model/zones.ts";
 import type { ConfigFile } from "./config-file-schema.ts";
+import { type Place, toPath } from "./describe-issues.ts";
+import { zones as zonesEntry } from "./entry-fields.ts";
 
 interface NamedZones {
   readonly zone?: readonly (number | string)[] | undefined;
@@ -39,48 +41,21 @@ function idsLabelled(wanted: Readonly<Record<string, readonly string[]>>, zones:
   return Object.entries(zones).flatMap(([id, { labels }]) => (isMeant(labels) ? [Number(id)] : []));
 }
 
-/** Reads as much as possible of `zones`, in a file that may have mistakes. */
-const looseZones = z
-  .record(
-    z.string(),
-    z
-      .object({
-        name: z
-          .string()
-          .nullish()
-          .catch(null)
-          .transform((name) => name ?? null),
-        labels: z.record(z.string(), z.string()).catch({}).default({}),
-      })
-      .catch({ name: null, labels: {} }),
-  )
-  .catch({});
-const looseMatcher = z.object({
-  zone: z
-    .array(z.union([z.int(), z.string()]))
-    .optional()
-    .catch(undefined),
-  zone_labels: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
-});
-/** The parts of the file that name zones. */
-const PARTS = ["route", "links", "inhibit", "quiet_hours", "detection", "sign_in"] as const;
-
 /** Returns the zones of a file that may have mistakes. */
 export function looseZonesOf(input: unknown): Zones {
-  return isObject(input) ? looseZones.parse(input["zones"] ?? {}) : {};
+  const given = isObject(input) && isObject(input["zones"]) ? input["zones"] : {};
+  const entries = Object.entries(given).map(([id, zone]) => {
+    const { name, labels } = isObject(zone) ? zone : {};
+    const isRight = isObject(labels) && Object.values(labels).every((label) => typeof label === "string");
+    return [id, { name: typeof name === "string" ? name : null, labels: isRight ? labels : {} }];
+  });
+  return Object.fromEntries(entries) as Zones;
 }
 
 /** Returns a mistake for every matcher or destination that names a zone that is not in `zones`, and for every name given twice. */
-export function findZoneMistakes(input: unknown): string[] {
-  if (!isObject(input)) return [];
-  const zones = looseZonesOf(input);
-  const parts = PARTS.flatMap((part) => findInside(part, input[part], zones));
-  const forward = isObject(input["forward"]) ? Object.entries(input["forward"]) : [];
-  const destinations = forward.flatMap(([name, entry]) => {
-    const { zone: named = [] } = looseMatcher.parse({ zone: isObject(entry) ? entry["zones"] : undefined });
-    return findUnknown(`forward.${name}.zones`, named, zones);
-  });
-  return [...findNamedTwice(zones), ...parts, ...destinations];
+export function findZoneMistakes(places: readonly Place[], zones: Zones): string[] {
+  const named = places.flatMap((place) => [...findUnknown(place, zones), ...findUnmatched(place, zones)]);
+  return [...findNamedTwice(zones), ...named];
 }
 
 function findNamedTwice(zones: Zones): string[] {
@@ -93,31 +68,33 @@ function findNamedTwice(zones: Zones): string[] {
   });
 }
 
-function findInside(at: string, value: unknown, zones: Zones): string[] {
-  if (Array.isArray(value)) return value.flatMap((one, index) => findInside(`${at}[${index}]`, one, zones));
-  if (!isObject(value)) return [];
-  const below = Object.entries(value)
-    .filter(([key]) => key !== "zone" && key !== "zone_labels")
-    .flatMap(([key, one]) => findInside(`${at}.${key}`, one, zones));
-  return [...findIn(at, looseMatcher.parse(value), zones), ...below];
-}
-
-function findUnknown(at: string, named: readonly (number | string)[], zones: Zones): string[] {
+function findUnknown({ path, schema, value }: Place, zones: Zones): string[] {
+  if (schema !== zonesEntry || !Array.isArray(value)) return [];
   const known = Object.values(zones).flatMap(({ name }) => name ?? []);
-  return named.flatMap((name, index) => {
-    if (typeof name === "number" || known.includes(name)) return [];
+  return value.flatMap((name: unknown, index) => {
+    if (typeof name !== "string" || known.includes(name)) return [];
     const meant = closestName(name, known);
     const rule = meant === null ? "must be a number, or a name from zones" : `did you mean ${meant}?`;
-    return [`${at}[${index}]: ${JSON.stringify(name)}: is not the name of a zone: ${rule}`];
+    return [`${toPath([...path, index])}: ${JSON.stringify(name)}: is not the name of a zone: ${rule}`];
   });
 }
 
-function findIn(at: string, matcher: NamedZones, zones: Zones): string[] {
-  const unknown = findUnknown(`${at}.zone`, matcher.zone ?? [], zones);
-  if (unknown.length > 0 || matcher.zone_labels === undefined) return unknown;
-  if (resolveZone({ zone_labels: matcher.zone_labels }, zones)?.length === 0)
-    return [`${at}.zone_labels: must be labels that one zone in zones has together`];
-  if (resolveZone(matcher, zones)?.length === 0)
-    return [`${at}.zone: must name a zone that has the zone_labels`];
-  return [];
+const matcher = z.object({
+  zone: zonesEntry.optional(),
+  zone_labels: z.record(z.string(), z.array(z.string())),
+});
+
+/** Returns a mistake if no zone has the labels of a matcher, or if no zone that it names has them. */
+function findUnmatched({ path, value }: Place, zones: Zones): string[] {
+  const { data } = matcher.safeParse(value);
+  if (
+    data === undefined ||
+    data.zone?.some((one) => resolveZone({ zone: [one] }, zones)?.length === 0) === true
+  )
+    return [];
+  if (resolveZone({ zone_labels: data.zone_labels }, zones)?.length === 0)
+    return [`${toPath(path)}.zone_labels: must be labels that one zone in zones has together`];
+  return resolveZone(data, zones)?.length === 0
+    ? [`${toPath(path)}.zone: must name a zone that has the zone_labels`]
+    : [];
 }

@@ -5,7 +5,7 @@ import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import { checkAddress } from "../check-opening.ts";
-import { toField, toShape } from "./entry-fields.ts";
+import { toField, toShape, zones as zonesEntry } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";
 import { resolveZone } from "./resolve-zones.ts";
 
@@ -51,11 +51,7 @@ const ADMIN_RULE = "must not be admin with zone or masked: an admin can create a
 const grant = z
   .strictObject({
     role: z.enum(ROLES),
-    zone: z
-      .array(z.union([z.int().positive(), text], "must be a zone's number, or its name in zones"))
-      .min(1)
-      .optional()
-      .describe("numbers, or names from zones; if missing, every zone"),
+    zone: zonesEntry.optional().describe("numbers, or names from zones; if missing, every zone"),
     masked: z.boolean().optional().describe("whether the person sees no raw record, and addresses masked"),
   })
   .refine(
