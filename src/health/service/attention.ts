@@ -1,7 +1,13 @@
 /** What needs attention, for people: the conditions that status, the overview and the weekly digest show. */
 import { countSelfAlerts } from "#db/alerts/alert-reports.ts";
 import { listWatchedZones } from "#db/proof/platform-health.ts";
-import { examine, listShown, openScope, type Scope } from "#jobs/health/conditions/condition.ts";
+import {
+  type Condition,
+  type Examined,
+  examine,
+  listShown,
+  openScope,
+} from "#jobs/health/conditions/condition.ts";
 import { WATCHED_MS } from "#jobs/health/conditions/coverage.ts";
 import { assessService, findMissing } from "#jobs/health/conditions/processes.ts";
 import { CONDITIONS } from "#jobs/health/conditions/service.ts";
@@ -25,12 +31,30 @@ interface Asked extends Pick<QueryContext, "db" | "now"> {
   readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels" | "alerting">;
 }
 
-/** Returns the scope of the running service as far as this process knows it. Its disk is not read. */
-export function scopeOf({ db, now: nowMs, service }: Asked, zoneIds: readonly number[]): Scope {
+/** Examines the conditions, also those of zones that some process watches. The disk is not read. */
+export async function examineService(
+  { db, now: nowMs, service }: Asked,
+  seen: readonly number[],
+  { conditions = CONDITIONS, zoneIds = null }: Partial<Asking> = {},
+): Promise<Examined[]> {
   const channels = service.configuredChannels();
-  const destinations = service.alerting().destinations.map(({ name }) => name);
-  const configured = { channels: channels === null ? null : [...channels], destinations };
-  return openScope({ db, nowMs, zoneIds, pollEveryMs: service.pollEveryMs, ...configured });
+  const watched = await listWatchedZones(db, nowMs - WATCHED_MS);
+  const visible = watched.filter((zoneId) => zoneIds === null || zoneIds.includes(zoneId));
+  const scope = openScope({
+    db,
+    nowMs,
+    zoneIds: [...new Set([...seen, ...visible])],
+    pollEveryMs: service.pollEveryMs,
+    channels: channels === null ? null : [...channels],
+    destinations: service.alerting().destinations.map(({ name }) => name),
+  });
+  return examine(scope, conditions);
+}
+
+interface Asking {
+  readonly conditions: readonly Condition[];
+  /** The zones that the caller asks for; null is every zone. */
+  readonly zoneIds: readonly number[] | null;
 }
 
 /** Returns what needs attention, the most urgent first. A caller of some zones sees nothing of the service as a whole. */
@@ -39,14 +63,13 @@ export async function readAttention(
   seen: readonly { readonly zoneId: number }[],
   zoneIds: readonly number[] | null = asked.caller.zoneIds,
 ): Promise<Attention[]> {
-  const { db, now, caller } = asked;
-  const isWhole = caller.zoneIds === null;
-  const watched = await listWatchedZones(db, now - WATCHED_MS);
-  const visible = watched.filter((zoneId) => zoneIds === null || zoneIds.includes(zoneId));
-  const scope = scopeOf(asked, [...new Set([...seen.map(({ zoneId }) => zoneId), ...visible])]);
+  const isWhole = asked.caller.zoneIds === null;
   const conditions = CONDITIONS.filter((one) => isWhole || one.of === "zone");
-  const shown = listShown(await examine(scope, conditions));
-  const others = isWhole ? (await countSelfAlerts(db)) - shown.filter(({ isOpen }) => isOpen).length : 0;
+  const ids = seen.map(({ zoneId }) => zoneId);
+  const shown = listShown(await examineService(asked, ids, { conditions, zoneIds }));
+  const others = isWhole
+    ? (await countSelfAlerts(asked.db)) - shown.filter(({ isOpen }) => isOpen).length
+    : 0;
   const text = `${many(others, "unresolved alert")} of Longwatch about itself`;
   return [
     ...shown.map(toAttention),
@@ -56,7 +79,7 @@ export async function readAttention(
 
 /** Returns how often each condition needs attention, under the name of its metric. */
 export async function countConditions(asked: Asked, zoneIds: readonly number[]) {
-  const shown = listShown(await examine(scopeOf(asked, zoneIds), CONDITIONS));
+  const shown = listShown(await examineService(asked, zoneIds));
   return CONDITIONS.map((one) => ({
     condition: one.name,
     conditions: shown.filter(({ condition }) => condition === one).length,
@@ -69,7 +92,7 @@ export function listReadyChecks(ask: () => Asked, zoneIds: readonly number[]) {
     name: condition.name,
     isRequired: false,
     async check(): Promise<{ state: HealthState; detail?: string }> {
-      const shown = listShown(await examine(scopeOf(ask(), zoneIds), [condition]));
+      const shown = listShown(await examineService(ask(), zoneIds, { conditions: [condition] }));
       return shown.length === 0
         ? { state: "ok" }
         : { state: "degraded", detail: "longwatch status says more" };

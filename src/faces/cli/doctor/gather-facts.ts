@@ -24,10 +24,8 @@ import { findChannel, openNotifier } from "#delivery/receivers/channels/registry
 import { findTooManyInAll } from "#detection/known-sources.ts";
 import type { ChannelFacts, DiskFacts, DoctorFacts, FileFacts, PostgresFacts } from "#health/doctor/facts.ts";
 import { listExcess } from "#health/doctor/report-excess-rights.ts";
-import { scopeOf } from "#health/service/attention.ts";
-import { examine } from "#jobs/health/conditions/condition.ts";
+import { examineService } from "#health/service/attention.ts";
 import { assessService } from "#jobs/health/conditions/processes.ts";
-import { CONDITIONS } from "#jobs/health/conditions/service.ts";
 import { systemClock } from "#lib/clock.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
@@ -98,14 +96,14 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       const postgres = await gatherPostgres(database, config, { nowMs, place, isShared });
       const { hasTables } = postgres;
       const zones = await listZones(config, database, hasTables);
-      const scope = scopeOf({ db: database.db, now: nowMs, service: viewService(config) }, zones);
-      const conditions = hasTables ? await examine(scope, CONDITIONS) : [];
+      const asked = { db: database.db, now: nowMs, service: viewService(config) };
+      const conditions = hasTables ? await examineService(asked, zones) : [];
       return {
         postgres: { value: postgres },
         databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         conditions,
-        destinations: hasTables ? await listFaultless(database, scope.destinations, conditions) : [],
+        destinations: hasTables ? await listFaultless(database, config, conditions) : [],
         tooManyKnown: hasTables ? await findTooManyInAll(database.db, knownSources, { nowMs }) : null,
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
         platform: await gatherPlatform(
@@ -141,18 +139,16 @@ async function listZones(
 
 async function listFaultless(
   { db }: Database,
-  names: readonly string[],
+  { alerting }: Config,
   conditions: DoctorFacts["conditions"],
 ): Promise<DoctorFacts["destinations"]> {
   const known = await readDestinations(db);
-  const isFaulty = (name: string) =>
-    conditions.some(
-      ({ condition, subject, found }) =>
-        condition.of === "destination" && subject.key === name && found !== null,
-    );
-  return names
-    .filter((name) => !isFaulty(name))
-    .map((destination) => ({ destination, isUsed: known.get(destination)?.acknowledgedAt != null }));
+  const faulty = conditions.flatMap(({ condition, subject, found }) =>
+    condition.of === "destination" && found !== null ? [subject.key] : [],
+  );
+  return alerting.destinations
+    .filter(({ name }) => !faulty.includes(name))
+    .map(({ name }) => ({ destination: name, isUsed: known.get(name)?.acknowledgedAt != null }));
 }
 
 async function gatherPostgres(
