@@ -88,7 +88,7 @@ function describeSubject({ subject, at }: ExplainedRouting): string {
     `severity ${severity}`,
     `kind ${kind}`,
   ];
-  return `${about.join(", ")}, at ${showTime(Date.parse(at))} UTC`;
+  return `${about.join(", ")}, at ${showTime(at)} UTC`;
 }
 
 function describeRoute({

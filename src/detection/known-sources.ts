@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<Item>[] = [
   { head: "KIND", get: ({ kind }) => kind },
   { head: "PATTERN", get: ({ pattern }) => toLine(pattern, 100) },
   { head: "ZONES", get: ({ zoneIds }) => zoneIds?.join() ?? "all" },
-  { head: "UNTIL (UTC)", get: ({ until }) => (until === null ? "-" : showTime(Date.parse(until))) },
+  { head: "UNTIL (UTC)", get: ({ until }) => (until === null ? "-" : showTime(until)) },
   { head: "BY", get: ({ createdBy }) => (createdBy === null ? "-" : toLine(createdBy, 100)) },
   { head: "REASON", get: ({ reason }) => toLine(reason, 200) },
 ];

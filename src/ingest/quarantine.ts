@@ -6,7 +6,7 @@ import { KeyMissingError } from "#db/ingest/store-page.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { retryQuarantined, whyNotYet } from "#jobs/ingest/retry-quarantined.ts";
-import { formatWhole, many, showSecond } from "#lib/format.ts";
+import { formatWhole, many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import { actorOf } from "#operations/caller.ts";
@@ -82,7 +82,7 @@ const listEntries = defineQuery({
     columns: [
       { head: "ENTRY", get: ({ id }) => `#${id}` },
       { head: "ZONE", get: ({ zoneId }) => String(zoneId) },
-      { head: "RECEIVED (UTC)", get: ({ receivedAt }) => showSecond(receivedAt) },
+      { head: "RECEIVED (UTC)", get: ({ receivedAt }) => showTime(receivedAt) },
       { head: "ROUTE", get: ({ route, day }) => (day === null ? route : `${route} ${day}`) },
       { head: "BYTES", get: ({ bytes }) => formatWhole(bytes) },
       { head: "REASON", get: ({ reason }) => toLine(reason, 200) },
@@ -121,7 +121,7 @@ const showEntry = defineQuery({
     examples: ["quarantine show 17", "quarantine show 17 --whole --json"],
     say: ({ id, zoneId, receivedAt, route, reason, bytes, isHeld, text, isCut }) =>
       [
-        `entry #${id} of zone ${zoneId}, received ${showSecond(receivedAt)} UTC from the ${route}, ${formatWhole(bytes)} bytes`,
+        `entry #${id} of zone ${zoneId}, received ${showTime(receivedAt)} UTC from the ${route}, ${formatWhole(bytes)} bytes`,
         `reason: ${toLine(reason, 200)}`,
         isHeld
           ? "It waits for the pseudonym key (docs/privacy.md)."

@@ -85,17 +85,12 @@ export function ago(ms: number): string {
   return `${showAge(ms)} ago`;
 }
 
-/** Formats epoch ms as UTC, without seconds when they are zero. */
-export function showTime(at: number): string {
-  const iso = new Date(at).toISOString();
-  return at % 60_000 === 0 ? iso.slice(0, 16).replace("T", " ") : iso.slice(0, 19).replace("T", " ");
+/** Formats epoch ms or an ISO time for people, in UTC: `2026-11-21 14:03`, with the seconds if they are not zero. */
+export function showTime(at: number | string): string {
+  const text = formatIso(typeof at === "string" ? Date.parse(at) : at);
+  return text.slice(0, text.slice(17, 19) === "00" ? 16 : 19).replace("T", " ");
 }
 
-/** The same for an ISO time, whose fraction of a second is left out. */
-export function showSecond(iso: string): string {
-  const at = Date.parse(iso);
-  return showTime(at - (at % 1_000));
-}
 /** Returns the rule of a bound that a value breaks, in words; null for an issue that is no bound, or that has words of its own. */
 export function wordBound(issue: z.core.$ZodIssue): string | null {
   if (issue.code !== "too_small" && issue.code !== "too_big") return null;
@@ -109,10 +104,4 @@ export function wordBound(issue: z.core.$ZodIssue): string | null {
 /** Returns the time in whole seconds, as a person types it: `2026-11-21T14:00:00Z`. */
 export function showIso(at: number): string {
   return new Date(Math.floor(at / 1_000) * 1_000).toISOString().replace(".000Z", "Z");
-}
-
-/** Returns day and minute in UTC: `2026-11-21 14:03`. A time that no date can hold becomes `?`. */
-export function showMinute(atMs: number): string {
-  const iso = Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
-  return iso.slice(0, 16).replace("T", " ");
 }

@@ -6,7 +6,7 @@ import type { Config } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { Database } from "#db/client.ts";
 import { listAudit, readLatestAct, writeAuditEntry } from "#db/people/audit-trail.ts";
-import { showAge, showSecond } from "#lib/format.ts";
+import { showAge, showTime } from "#lib/format.ts";
 import { isObject } from "#lib/json.ts";
 import { whoRuns } from "#lib/process.ts";
 import { shortenText } from "#lib/text.ts";
@@ -64,7 +64,7 @@ export const auditOperations = [
       columns: [
         { head: "ENTRY", get: ({ id }) => `#${id}` },
         { head: "AGE", get: ({ at }, { now }) => showAge(now - Date.parse(at)) },
-        { head: "AT (UTC)", get: ({ at }) => showSecond(at) },
+        { head: "AT (UTC)", get: ({ at }) => showTime(at) },
         { head: "BY", get: ({ actor }) => name(actor) },
         { head: "ACTION", get: ({ action }) => ({ text: name(action), style: "bold" }) },
         { head: "SUBJECT", get: ({ subject }) => name(subject) },

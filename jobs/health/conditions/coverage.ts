@@ -2,7 +2,7 @@
 import { readCoverageTrouble } from "#db/proof/coverage-report.ts";
 import { readSuspicions, readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";
 import { readReopenedHours } from "#db/proof/reopen-hours.ts";
-import { formatDuration, formatHours, many, showMinute, showTime } from "#lib/format.ts";
+import { formatDuration, formatHours, many, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BELIEVED_MS, horizonAt, KEPT_MS, keptFor } from "#model/horizon.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
@@ -57,7 +57,7 @@ function describeGaps(zoneId: number, gaps: Trouble["gaps"]): string {
   const hours = gaps.reduce((sum, batch) => sum + batch.hours, 0);
   const from = Math.min(...gaps.map((batch) => batch.from));
   const to = Math.max(...gaps.map((batch) => batch.to));
-  const span = gaps.length === 0 ? "" : ` between ${showMinute(from)} and ${showMinute(to)} UTC`;
+  const span = gaps.length === 0 ? "" : ` between ${showTime(from)} and ${showTime(to)} UTC`;
   return `Zone ${zoneId}: ${many(hours, "hour")}${span} can never be proven complete`;
 }
 
@@ -160,7 +160,7 @@ const horizon = defineCondition<ZoneHealth>({
   read: (scope) => scope.once(readHealth),
   find({ zoneId, horizon: { keptMs, since, beforeMs } }) {
     if (keptMs === null || since === null) return null;
-    const until = showMinute(since);
+    const until = showTime(since);
     const before = `${formatDuration(beforeMs ?? KEPT_MS)} until ${until} UTC`;
     return {
       since,
@@ -185,7 +185,7 @@ const reopened = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<type
       rows.length === 1 ? "1 hour was reopened and is" : `${rows.length} hours were reopened and are`;
     return {
       since: Math.min(...rows.map(({ reopenedAt }) => reopenedAt)),
-      headline: `Zone ${zoneId}: ${hours} not sealed again yet. The oldest begins at ${showMinute(first.startsAt)} UTC. ${first.reason}`,
+      headline: `Zone ${zoneId}: ${hours} not sealed again yet. The oldest begins at ${showTime(first.startsAt)} UTC. ${first.reason}`,
       next: see(`coverage --zone ${zoneId}`),
     };
   },

@@ -6,7 +6,7 @@ import { type Pause, readPauses } from "#db/ingest/request-budgets.ts";
 import { readKeyProblem } from "#db/people/pseudonymise.ts";
 import type { ZoneHealth } from "#db/proof/platform-health.ts";
 import { type DiskSpace, describeDisk, formatBytes } from "#lib/disk.ts";
-import { many, showMinute, showTime } from "#lib/format.ts";
+import { many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { defineCondition, type Scope } from "./condition.ts";
 import { COVERAGE_CONDITIONS, isWatched, readHealth } from "./coverage.ts";
@@ -111,7 +111,7 @@ const unpolled = defineCondition<ZoneHealth & { pauses: readonly Pause[] }>({
       ? isPolled(zone, nowMs, pollEveryMs)
       : nowMs - since <= limitOf(UNPOLLED_MS, pollEveryMs);
     if (isFine) return null;
-    const last = polledThrough === null ? "yet" : `since ${showMinute(polledThrough)} UTC`;
+    const last = polledThrough === null ? "yet" : `since ${showTime(polledThrough)} UTC`;
     return {
       since,
       headline: `Zone ${zoneId}: no poll has succeeded ${last}${explain(zone, nowMs)}. Longwatch cannot detect attacks there`,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { listAlerts as readAlerts } from "#db/alerts/alert-reports.ts";
-import { showAge, showSecond, showTime } from "#lib/format.ts";
+import { showAge, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "#operations/fields.ts";
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   { head: "AGE", get: ({ firedAt }, { now }) => showAge(now - Date.parse(firedAt)) },
   {
     head: "SINCE (UTC)",
-    get: ({ firedAt }) => showSecond(firedAt),
+    get: ({ firedAt }) => showTime(firedAt),
   },
   {
     head: "HEADLINE",
@@ -39,7 +39,7 @@ function describeState(alert: Alert, now: number): string {
   const { state, acknowledgedBy, quietSince, silence, incidentId, unsent } = alert;
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
-  const muted = silence === null ? "" : `, silenced until ${showTime(Date.parse(silence.expiresAt))}`;
+  const muted = silence === null ? "" : `, silenced until ${showTime(silence.expiresAt)}`;
   const part = incidentId === null ? "" : `, part of #${incidentId}`;
   const isListed = unsent === "few-addresses" || unsent === "first-day";
   const listed = isListed ? ", only listed" : unsent === "inhibition" ? ", inhibited" : "";

@@ -37,13 +37,9 @@ export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
     silenced.length === 0 ? "" : section("Silenced", silenced.map(describeSilenced)),
     section("Deliveries", deliveries.map(describeDelivery)),
   ];
-  const quiet = quietSince === null ? "" : `, quiet since ${timeOf(quietSince)} UTC`;
+  const quiet = quietSince === null ? "" : `, quiet since ${showTime(quietSince)} UTC`;
   const muted = unsent === null ? "" : `, ${MUTE_WORDS[unsent]}`;
   return `alert #${id}   ${state}${quiet}${muted}\n${parts.filter((part) => part !== "").join("\n")}`;
-}
-
-function timeOf(iso: string): string {
-  return showTime(Date.parse(iso));
 }
 
 /** Returns the message as the terminal channel prints it, always with all facts. An update or a resolve alone leaves facts out. */
@@ -63,7 +59,7 @@ function sayAdvice(message: AlertMessage): string {
 
 /** If the rule is often marked as no attack, adds configuration lines that raise its threshold. */
 function sayMarks({ mark, markedAt, zoneId, ruleId, suggestedZ: suggested }: AlertDetail): string[] {
-  const at = markedAt === null ? "" : `, ${timeOf(markedAt)} UTC`;
+  const at = markedAt === null ? "" : `, ${showTime(markedAt)} UTC`;
   const said = mark === null ? "not marked" : `marked as ${mark}${at}`;
   if (suggested === null || ruleId === null || !PLAIN_RULE.test(ruleId)) return [said];
   return [
@@ -83,7 +79,7 @@ function describeAttackers({ attackers, unnamedAttackers }: AlertDetail): string
   const lines = attackers.map(({ key, state, startedAt, lastSeenAt, finding }) =>
     [
       state.padEnd(8),
-      `${timeOf(startedAt)} to ${timeOf(lastSeenAt)} UTC`,
+      `${showTime(startedAt)} to ${showTime(lastSeenAt)} UTC`,
       toLine(finding.includes(key) ? finding : `${key}: ${finding}`, 300),
     ].join("  "),
   );
@@ -99,7 +95,7 @@ function sayTransition(one: AlertDetail["transitions"][number]): string {
     by === null ? "" : `by ${toLine(by, 100)}`,
     note === null ? "" : `"${toLine(note, 500)}"`,
   ];
-  return [`${transition}`.padStart(3), `${timeOf(at)} UTC`, toLine(reason, 20).padEnd(12), ...facts]
+  return [`${transition}`.padStart(3), `${showTime(at)} UTC`, toLine(reason, 20).padEnd(12), ...facts]
     .filter((part) => part !== "")
     .join("  ");
 }
@@ -112,17 +108,17 @@ function describeSilenced({
   from,
   to,
 }: AlertDetail["silenced"][number]): string {
-  const end = to === null ? `${timeOf(expiresAt)} UTC, in force now` : `${timeOf(to)} UTC`;
-  return `${timeOf(from)} to ${end}  by silence #${id} of ${toLine(createdBy, 100)}  "${toLine(reason, 500)}"`;
+  const end = to === null ? `${showTime(expiresAt)} UTC, in force now` : `${showTime(to)} UTC`;
+  return `${showTime(from)} to ${end}  by silence #${id} of ${toLine(createdBy, 100)}  "${toLine(reason, 500)}"`;
 }
 
 function describeDelivery(delivery: AlertDetail["deliveries"][number]): string {
   const { channel, transition, reason, state, attempts, nextAttemptAt, deliveredAt, lastError } = delivery;
-  const next = nextAttemptAt === null ? "" : `, next attempt ${timeOf(nextAttemptAt)} UTC`;
+  const next = nextAttemptAt === null ? "" : `, next attempt ${showTime(nextAttemptAt)} UTC`;
   const givenUp = isNeedless(lastError) ? "not needed" : "given up";
   const when =
     deliveredAt !== null
-      ? `delivered ${timeOf(deliveredAt)} UTC`
+      ? `delivered ${showTime(deliveredAt)} UTC`
       : state === "undeliverable"
         ? givenUp
         : `${state}${next}`;

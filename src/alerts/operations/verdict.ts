@@ -8,7 +8,7 @@ import { readProposals } from "#db/detection/exclusions.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import { describeClause } from "#detection/rules/exclusion/write-forms.ts";
 import { pickSame, REMEMBERED_MS } from "#detection/rules/verdict/judge-verdict.ts";
-import { formatRounded, formatShare, many, showSecond } from "#lib/format.ts";
+import { formatRounded, formatShare, many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import {
@@ -133,7 +133,7 @@ function describeVerdict(explained: Explained, draw: DrawTable): string[] {
   });
   const rows = verdicts.map((one) => [
     one.look,
-    showSecond(one.judgedAt),
+    showTime(one.judgedAt),
     one.said,
     formatShare(one.odds),
     formatRounded(countRequests(one.counts)),
@@ -164,7 +164,7 @@ function describeVerdict(explained: Explained, draw: DrawTable): string[] {
         ]),
     ...exclusions
       .filter(({ followedAt }) => followedAt !== null)
-      .map(({ clause, followedAt }) => `Followed since ${showSecond(followedAt ?? "")}: ${line(clause)}`),
+      .map(({ clause, followedAt }) => `Followed since ${showTime(followedAt ?? "")}: ${line(clause)}`),
   ];
 }
 
@@ -178,7 +178,7 @@ function describeFacts({ counts, sample, missing, ...verdict }: Verdict): (reado
     ["Against", verdict.against ?? "nothing"],
     [
       "Got through",
-      `${formatRounded(countThrough(counts))} of ${many(countRequests(counts), "request")} since ${showSecond(verdict.since)} UTC; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged${other === 0 ? "" : `, of ${formatRounded(other)} not known`}`,
+      `${formatRounded(countThrough(counts))} of ${many(countRequests(counts), "request")} since ${showTime(verdict.since)} UTC; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged${other === 0 ? "" : `, of ${formatRounded(other)} not known`}`,
     ],
     ...(usually === "" ? [] : [["Usually", usually] as const]),
     [

@@ -161,7 +161,7 @@ function say({ id, expiresAt, matchers, alertIds, equalIds }: PlannedSilence): s
   const end = asCalled(` To end it: npm run -s longwatch -- silences expire ${id}`);
   const [others, stay] = equalIds.length === 1 ? ["Silence", "stays"] : ["Silences", "stay"];
   return [
-    `silence ${id === null ? "(not stored)" : `#${id}`} until ${showTime(Date.parse(expiresAt))} UTC: ${describeMatchers(matchers)}\n`,
+    `silence ${id === null ? "(not stored)" : `#${id}`} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
     `${muted}${id === null ? "" : end}\n`,
     equalIds.length === 0
       ? ""

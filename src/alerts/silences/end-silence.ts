@@ -101,7 +101,7 @@ export const extendSilence = defineChange({
   command: {
     examples: ["silences extend 3 --for 2h", "silences extend 3 --until 2026-11-21T18:00:00Z --by alice"],
     help: "With --for, the silence ends that much later than before, at most 90 days from now.",
-    say: ({ id, expiresAt }) => `silence #${id} ends ${showTime(Date.parse(expiresAt))} UTC.\n`,
+    say: ({ id, expiresAt }) => `silence #${id} ends ${showTime(expiresAt)} UTC.\n`,
   },
   run: async (changing, { id, ...wanted }) => {
     const { caller, tx, now } = changing;

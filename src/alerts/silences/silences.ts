@@ -82,8 +82,8 @@ const COLUMNS: readonly Column<Silence>[] = [
     get: ({ state, expiresAt }, { now }) =>
       state === "expired" ? "-" : showAge(Date.parse(expiresAt) - now),
   },
-  { head: "FROM (UTC)", get: ({ startsAt }) => showTime(Date.parse(startsAt)) },
-  { head: "TO (UTC)", get: ({ expiresAt }) => showTime(Date.parse(expiresAt)) },
+  { head: "FROM (UTC)", get: ({ startsAt }) => showTime(startsAt) },
+  { head: "TO (UTC)", get: ({ expiresAt }) => showTime(expiresAt) },
   { head: "MUTES", get: ({ mutes }) => (mutes === null ? "-" : describeMuted(mutes)) },
   { head: "ALERTS", get: ({ matchers }) => describeMatchers(matchers) },
   { head: "BY", get: ({ createdBy }) => toLine(createdBy, 100) },

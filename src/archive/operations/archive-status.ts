@@ -108,7 +108,7 @@ function toRows({ zones }: ArchiveStatus): string[][] {
     formatWhole(events),
     formatBytes(eventBytes),
     formatBytes(recordBytes),
-    `${showTime(Date.parse(checkedAt))} UTC`,
+    `${showTime(checkedAt)} UTC`,
   ]);
 }
 
@@ -131,7 +131,7 @@ function describeNext({ isWritten, nextDay, zones }: ArchiveStatus): string {
   if (nextDay === null)
     return zones.length === 0 ? "no event is stored yet, so there is no day to archive\n" : "";
   const { day, settledAt: at } = nextDay;
-  return `${day} can be archived from ${showTime(Date.parse(at))} UTC on, 73 hours after its end: until then it can change\n`;
+  return `${day} can be archived from ${showTime(at)} UTC on, 73 hours after its end: until then it can change\n`;
 }
 
 function describePlace({ folder, bucket, notUploaded }: ArchiveStatus): string {

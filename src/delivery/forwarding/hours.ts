@@ -6,7 +6,7 @@ import {
   listRefusals,
 } from "#db/delivery/forwarding/forward-report.ts";
 import type { Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import { formatWhole, showSecond, showTime } from "#lib/format.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { ARRIVALS, type Arrival, HOUR_STATES } from "#model/kinds.ts";
@@ -88,7 +88,7 @@ export const listForwarded = defineQuery({
     help: "COUNTED is the destination's own count, and empty if it cannot be asked. SENT AGAIN is when the proof sent the whole hour again.",
     columns: [
       { head: "ZONE", get: ({ zoneId }) => String(zoneId) },
-      { head: "HOUR (UTC)", get: ({ startsAt }) => showTime(Date.parse(startsAt)) },
+      { head: "HOUR (UTC)", get: ({ startsAt }) => showTime(startsAt) },
       { head: "STATE", get: ({ state }) => state },
       { head: "STORED", get: ({ stored }) => toNumber(stored) },
       { head: "ACKNOWLEDGED", get: ({ acknowledged }) => toNumber(acknowledged) },
@@ -97,7 +97,7 @@ export const listForwarded = defineQuery({
       { head: "ARRIVAL", get: ({ arrival }) => ({ text: arrival, style: STYLES[arrival] }) },
       {
         head: "SENT AGAIN (UTC)",
-        get: ({ sentAgainAt }) => (sentAgainAt === null ? "" : showSecond(sentAgainAt)),
+        get: ({ sentAgainAt }) => (sentAgainAt === null ? "" : showTime(sentAgainAt)),
       },
     ],
     empty: "No hour matches.",
@@ -178,9 +178,9 @@ export const listRefused = defineQuery({
     limit: 50,
     columns: [
       { head: "ZONE", get: ({ zoneId }) => String(zoneId) },
-      { head: "EVENT (UTC)", get: ({ occurredAt }) => showSecond(occurredAt) },
+      { head: "EVENT (UTC)", get: ({ occurredAt }) => showTime(occurredAt) },
       { head: "ID", get: ({ logId }) => toLine(logId, 100) },
-      { head: "REFUSED (UTC)", get: ({ refusedAt }) => showSecond(refusedAt) },
+      { head: "REFUSED (UTC)", get: ({ refusedAt }) => showTime(refusedAt) },
       { head: "REASON", get: ({ reason }) => toLine(reason, 300) },
     ],
     empty: "No event was refused.",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DestinationHealth, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { readArrivals, type ZoneArrival } from "#db/delivery/forwarding/forward-report.ts";
 import type { Paint, Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import { formatWhole, showSecond, showTime } from "#lib/format.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DESTINATION_STATES, type DestinationState, EVENT_FORMATS, FORWARD_KINDS } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
@@ -160,8 +160,8 @@ function describe(
   const decided = sum(zones, "decided");
   const arrived = sum(zones, "arrived");
   const what = kind === null ? "not configured" : `${kind}, ${format}`;
-  const show = (time: string | null, none: string) => (time === null ? none : `${showSecond(time)} UTC`);
-  const hour = (time: string | null) => (time === null ? "" : showTime(Date.parse(time)));
+  const show = (time: string | null, none: string) => (time === null ? none : `${showTime(time)} UTC`);
+  const hour = (time: string | null) => (time === null ? "" : showTime(time));
   const rows = zones.map((zone) => [
     nameZone(zone.zoneId, zone.name),
     zone.since === null ? "not begun" : Date.parse(zone.since) === 0 ? "all" : hour(zone.since),

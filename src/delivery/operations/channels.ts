@@ -5,7 +5,7 @@ import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { describeFailure } from "#delivery/receivers/delivery-error.ts";
 import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
-import { showSecond } from "#lib/format.ts";
+import { showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
@@ -112,7 +112,7 @@ export const channelOperations = [list, test, channelReplay];
 function toCircuitCell({ circuit, retryAt }: ChannelItem): Cell {
   if (circuit === "closed") return { text: "yes", style: "green" };
   const why: Readonly<Record<string, string>> = {
-    open: `next attempt ${retryAt === null ? "" : showSecond(retryAt)} UTC`,
+    open: `next attempt ${retryAt === null ? "" : showTime(retryAt)} UTC`,
     "half-open": "an attempt runs now",
     disabled: "disabled until its configuration changes",
   };

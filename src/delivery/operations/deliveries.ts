@@ -7,7 +7,7 @@ import {
   replayDeliveries,
 } from "#db/delivery/deliveries.ts";
 import type { Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import { showAge, showSecond } from "#lib/format.ts";
+import { showAge, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DELIVERY_STATES, type DeliveryState } from "#model/kinds.ts";
 import * as fields from "#operations/fields.ts";
@@ -85,7 +85,7 @@ const list = defineQuery({
     columns: [
       { head: "DELIVERY", get: ({ id }) => String(id) },
       { head: "AGE", get: ({ createdAt }, { now }) => showAge(now - Date.parse(createdAt)) },
-      { head: "WRITTEN (UTC)", get: ({ createdAt }) => showSecond(createdAt) },
+      { head: "WRITTEN (UTC)", get: ({ createdAt }) => showTime(createdAt) },
       { head: "STATE", get: ({ state }) => ({ text: state, style: STATE_STYLES[state] }) },
       { head: "ATTEMPTS", get: ({ attempts }) => String(attempts) },
       { head: "ALERT", get: ({ alertId }) => `#${alertId}` },

@@ -142,7 +142,7 @@ export const tryExclusion = defineQuery({
         ({ ruleId, share }) => `${toLine(ruleId, 100)} (${formatWhole(share * 100)} %)`,
       );
       const lines = [
-        `${tried.clause}, zone ${tried.zone}, ${showTime(Date.parse(tried.from))} to ${showTime(Date.parse(tried.to))}`,
+        `${tried.clause}, zone ${tried.zone}, ${showTime(tried.from)} to ${showTime(tried.to)}`,
         table(["WOULD SILENCE", "EVENTS", "ADDRESSES", "DAYS", "SUSPICIOUS"], rows).trimEnd(),
         isExact ? "" : `Numbers of events are scaled from a sample; ${many(records, "record")} were read.`,
         others.length === 0 ? "" : `Other rules on the same requests: ${others.join(", ")}.`,
@@ -258,10 +258,10 @@ export const listProposed = defineQuery({
     columns: [
       { head: "ZONE", get: ({ zone }) => String(zone) },
       { head: "EXCLUSION", get: ({ clause }) => toLine(clause, 200) },
-      { head: "PROPOSED (UTC)", get: ({ proposedAt }) => showTime(Date.parse(proposedAt)) },
+      { head: "PROPOSED (UTC)", get: ({ proposedAt }) => showTime(proposedAt) },
       {
         head: "FOLLOWED (UTC)",
-        get: ({ followedAt }) => (followedAt === null ? "-" : showTime(Date.parse(followedAt))),
+        get: ({ followedAt }) => (followedAt === null ? "-" : showTime(followedAt)),
       },
       { head: "TODAY", get: ({ today }) => (today === null ? "-" : formatWhole(today.events)) },
       { head: "SUSPICIOUS", get: ({ today }) => (today === null ? "-" : formatWhole(today.suspicious)) },

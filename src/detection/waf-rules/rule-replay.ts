@@ -117,7 +117,7 @@ function describeReplayed(what: string, { settings: { z, floor }, alerts }: Repl
     `${what}, z ${z} and floor ${floor}: ${many(alerts.length, "alert")}`,
     ...alerts.map(
       ({ from, to, isOpen, severity, peak }) =>
-        `  ${showTime(Date.parse(from))} to ${isOpen ? "now" : showTime(Date.parse(to))}   ${severity}, peak ${peak}`,
+        `  ${showTime(from)} to ${isOpen ? "now" : showTime(to)}   ${severity}, peak ${peak}`,
     ),
   ];
 }

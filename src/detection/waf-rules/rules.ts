@@ -93,7 +93,7 @@ function describeDay({ day, stored, platform }: RuleFacts["days"][number]): stri
 }
 
 function describeAdvice({ askedAt, text, errorKey }: RuleFacts["advice"][number]): string {
-  return `${showTime(Date.parse(askedAt))}   ${text === null ? `no recommendation (${errorKey ?? "unknown"})` : toLine(text, MAX_TEXT_CHARS)}`;
+  return `${showTime(askedAt)}   ${text === null ? `no recommendation (${errorKey ?? "unknown"})` : toLine(text, MAX_TEXT_CHARS)}`;
 }
 
 const MAX_DAYS = 400;
@@ -170,7 +170,7 @@ const listRules = defineQuery({
       { head: "BLOCKED", get: ({ blocked }) => formatWhole(blocked) },
       { head: "CHALLENGED", get: ({ challenged }) => formatWhole(challenged) },
       { head: "LOGGED", get: ({ logged }) => formatWhole(logged) },
-      { head: "LAST SEEN (UTC)", get: ({ lastSeen }) => showTime(Date.parse(lastSeen)) },
+      { head: "LAST SEEN (UTC)", get: ({ lastSeen }) => showTime(lastSeen) },
       { head: "SPIKE", get: ({ openSpikeId: id }) => (id === null ? "-" : { text: `#${id}`, style: "red" }) },
       { head: "TITLE", get: ({ title }) => (title === null ? "-" : toLine(title, MAX_TITLE_CHARS)) },
     ],

@@ -108,10 +108,10 @@ const listSpikes = defineQuery({
       { head: "ZONE", get: ({ zoneId }) => String(zoneId) },
       { head: "RULE", get: ({ ruleId, kind }) => (ruleId === "" ? kind : toLine(ruleId, 100)) },
       { head: "SEVERITY", get: ({ severity }) => severity },
-      { head: "OPENED (UTC)", get: ({ openedAt }) => showTime(Date.parse(openedAt)) },
+      { head: "OPENED (UTC)", get: ({ openedAt }) => showTime(openedAt) },
       {
         head: "CLOSED (UTC)",
-        get: ({ closedAt: at }) => (at === null ? { text: "open", style: "red" } : showTime(Date.parse(at))),
+        get: ({ closedAt: at }) => (at === null ? { text: "open", style: "red" } : showTime(at)),
       },
       { head: "EVENTS", get: ({ windowCount }) => formatNumber(windowCount) },
       { head: "USUAL", get: ({ baseline }) => formatNumber(baseline) },
@@ -184,7 +184,7 @@ function describeSpike(spike: Spike): string {
   });
   return [
     `Spike #${id}: ${severity}, zone ${zoneId}, ${subject}${title === null ? "" : `, ${toLine(title, 100)}`}`,
-    `Opened ${showTime(Date.parse(openedAt))} UTC, ${closedAt === null ? "still open" : `closed ${showTime(Date.parse(closedAt))} UTC`}`,
+    `Opened ${showTime(openedAt)} UTC, ${closedAt === null ? "still open" : `closed ${showTime(closedAt)} UTC`}`,
     `Found by ${found}. Peak ${formatNumber(spike.peak)}, score ${formatNumber(spike.score)}.`,
     ...(tops.length === 0 ? [] : [`Of ${formatNumber(evidence.sampled)} sampled events:`, ...tops]),
     "",

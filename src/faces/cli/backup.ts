@@ -89,7 +89,7 @@ function describe(
   { pseudonymKey, keyDir }: Config,
 ): string {
   const { file, bytes, takenAt, rows, archiveFiles, archiveFilesOutside, pseudonymKeyId } = facts;
-  const at = `${showTime(Date.parse(takenAt))} UTC`;
+  const at = `${showTime(takenAt)} UTC`;
   const key =
     pseudonymKey === null ? `the file ${path.join(keyDir, "pseudonym.key")}` : "LONGWATCH_PSEUDONYM_KEY";
   const lines = [

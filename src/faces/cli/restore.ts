@@ -105,7 +105,7 @@ function readOld(config: Config, url: string): Promise<Withdrawals> {
 async function check(file: string, checking: CheckOptions) {
   const { manifest, unknownMembers } = await openBackup(file, checking);
   const facts = summarise(manifest);
-  const made = `made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC`;
+  const made = `made by Longwatch ${facts.version} at ${showTime(facts.takenAt)} UTC`;
   return {
     facts: { file, ...facts, unknownMembers },
     text: `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, ${made}.\n${describeUnknown(unknownMembers)}`,
@@ -156,7 +156,7 @@ function describe(
   restored: RestoredBackup,
   keyProblem: string | null,
 ): string {
-  const at = `${showTime(Date.parse(takenAt))} UTC`;
+  const at = `${showTime(takenAt)} UTC`;
   const { missingFiles, unknownTables } = restored;
   const steps = [
     ...(keyProblem === null

@@ -77,7 +77,7 @@ export const listJobs = defineQuery({
 });
 
 function showAt(at: string | null | undefined): string {
-  return at === null || at === undefined ? "-" : showTime(Date.parse(at));
+  return at === null || at === undefined ? "-" : showTime(at);
 }
 
 function describeResult({ tick }: Job): string {

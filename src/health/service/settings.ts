@@ -60,7 +60,7 @@ export const showPrivacy = defineQuery({
       const rows = classes.map(({ name, days, variable, oldest }) => [
         name,
         many(days, "day"),
-        oldest === null ? "none stored" : `${showTime(Date.parse(oldest))} UTC`,
+        oldest === null ? "none stored" : `${showTime(oldest)} UTC`,
         oldest === null ? "" : showAge(now - Date.parse(oldest)),
         variable,
       ]);

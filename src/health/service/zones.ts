@@ -72,7 +72,7 @@ export const listZones = defineQuery({
       { head: "EVENTS", get: ({ recentEvents }) => formatWhole(recentEvents) },
       {
         head: "NEWEST (UTC)",
-        get: ({ newestEventAt: at }) => (at === null ? "-" : showTime(Date.parse(at))),
+        get: ({ newestEventAt: at }) => (at === null ? "-" : showTime(at)),
       },
       { head: "TO LOSS", get: ({ hoursToLoss: hours }) => (hours === null ? "-" : `${hours.toFixed(1)} h`) },
       {

@@ -188,7 +188,7 @@ function describeKey({ id, name, roles, zones, masked, endsWith, lastUsedAt, ...
     ...(masked ? ["masked"] : []),
     describeValidity(key),
     ...(endsWith === null ? [] : [`ends with ${endsWith}`]),
-    lastUsedAt === null ? "never used" : `last used ${showTime(Date.parse(lastUsedAt))}`,
+    lastUsedAt === null ? "never used" : `last used ${showTime(lastUsedAt)}`,
   ];
   return `${id}  ${escapeText(name)}: ${parts.join("; ")}\n`;
 }
@@ -198,7 +198,7 @@ function describeValidity({
   expiresAt,
   isLive,
 }: Pick<KeyItem, "revokedAt" | "expiresAt" | "isLive">) {
-  if (revokedAt !== null) return `revoked ${showTime(Date.parse(revokedAt))}`;
+  if (revokedAt !== null) return `revoked ${showTime(revokedAt)}`;
   if (expiresAt === null) return "until it is revoked";
-  return `${isLive ? "until" : "expired"} ${showTime(Date.parse(expiresAt))}`;
+  return `${isLive ? "until" : "expired"} ${showTime(expiresAt)}`;
 }

@@ -30,7 +30,7 @@ export function describeCoverage(
       .filter(({ zoneId }) => zoneId === zone.zoneId)
       .map(
         ({ keptHours, since }) =>
-          `The platform has kept events for only ${formatDuration(keptHours * HOUR_MS)} since ${show(since)} UTC.`,
+          `The platform has kept events for only ${formatDuration(keptHours * HOUR_MS)} since ${showTime(since)} UTC.`,
       );
     const head = `${paint("bold", nameZone(zone.zoneId, zone.name))}   ${describeCounts(hours)}`;
     const rows = [head, ...drawDays(drawn, paint), describeNext(zone, now), ...kept];
@@ -63,28 +63,25 @@ function describeDoubts({ suspicions }: Zone, hours: readonly CoverageHour[]): s
     (state === "open" || state === "searched") && reopenedAt !== null;
   return [
     ...suspicions.map(
-      ({ since, reason }) => `The platform has given incomplete answers since ${show(since)} UTC: ${reason}`,
+      ({ since, reason }) =>
+        `The platform has given incomplete answers since ${showTime(since)} UTC: ${reason}`,
     ),
     ...(unjudged.length === 0
       ? []
       : [
-          `${many(unjudged.length, "hour")} copied and not judged yet, since ${show(unjudged[0]?.startsAt ?? "")} UTC: they are judged once every hour from there on is copied`,
+          `${many(unjudged.length, "hour")} copied and not judged yet, since ${showTime(unjudged[0]?.startsAt ?? "")} UTC: they are judged once every hour from there on is copied`,
         ]),
     ...[...waiting].map(([reason, { length }]) => `${many(length, "hour")} not sealed yet: ${reason}`),
     ...hours
       .filter(isReopened)
-      .map(({ startsAt, reopenReason }) => `reopened hour: ${show(startsAt)} UTC. ${reopenReason ?? ""}`),
+      .map(({ startsAt, reopenReason }) => `reopened hour: ${showTime(startsAt)} UTC. ${reopenReason ?? ""}`),
   ];
 }
 
 function describeNext({ nextToExpire: next }: Zone, now: number): string {
   if (next === null) return "no hour is at risk: every ended hour that the platform still has is sealed";
   const hoursToLoss = (Date.parse(next.expiresAt) - now) / HOUR_MS;
-  return `next to expire: ${show(next.startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
-}
-
-function show(time: string): string {
-  return showTime(Date.parse(time));
+  return `next to expire: ${showTime(next.startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
 }
 
 export type DrawnHour = Pick<AssessedHour, "startsAt" | "status">;

@@ -132,7 +132,7 @@ function describe(
   return zones
     .map(({ zoneId, name, firstHour }) => {
       const from = firstHour > span.from ? firstHour : span.from;
-      const range = `from ${show(from)} to ${show(span.to)} UTC`;
+      const range = `from ${showTime(from)} to ${showTime(span.to)} UTC`;
       const gaps = gapsOf.get(zoneId) ?? [];
       if (gaps.length === 0) return `${nameZone(zoneId, name)}: no gap ${range}.\n`;
       const hours = gaps.reduce((sum, gap) => sum + gap.hours, 0);
@@ -149,12 +149,8 @@ function describeGap({ from, to, hours, storedCount, upstreamCount, reasons }: G
       : `the platform last counted ${formatWhole(upstreamCount)}`;
   const more = reasons.length - MAX_REASONS;
   return [
-    `  ${show(from)} to ${show(to)} UTC   ${many(hours, "hour")}, ${many(storedCount, "event")} stored, ${counted}\n`,
+    `  ${showTime(from)} to ${showTime(to)} UTC   ${many(hours, "hour")}, ${many(storedCount, "event")} stored, ${counted}\n`,
     ...reasons.slice(0, MAX_REASONS).map((reason) => `    ${shortenText(reason, MAX_REASON_CHARS)}\n`),
     ...(more > 0 ? [`    and ${more} more reasons\n`] : []),
   ].join("");
-}
-
-function show(time: string): string {
-  return showTime(Date.parse(time));
 }

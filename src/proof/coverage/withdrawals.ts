@@ -85,7 +85,7 @@ gets who, why and how many. The counts follow, and the hours are proven anew. "v
 ids and add --unchecked. Exit code 0; 2 if refused; 1 if the platform does not answer.`,
     say: ({ events, records, isRemoved, ...ids }, { input: { zone, from, to } }) =>
       [
-        `zone ${zone}, ${showTime(Date.parse(from))} to ${showTime(Date.parse(to))} UTC: ${
+        `zone ${zone}, ${showTime(from)} to ${showTime(to)} UTC: ${
           isRemoved
             ? `${many(events, "event")} and ${many(records ?? 0, "record")} removed`
             : `${many(events, "event")} that the platform does not show`

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { formatTime } from "#delivery/rules/message/describe-alert.ts";
 import { parseTime } from "#faces/cli/edge/flag-reader.ts";
 import { formatUtc } from "#faces/console/look/words.ts";
-import { showSecond, showTime } from "#lib/format.ts";
+import { showIso, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { Time } from "#operations/fields.ts";
 
@@ -13,9 +14,10 @@ const PRINTED: readonly [name: string, print: (at: number) => string, unit: numb
   ["ISO 8601", (at) => new Date(at).toISOString(), 1],
   ["showTime", showTime, 1_000],
   ["showTime with UTC", (at) => `${showTime(at)} UTC`, 1_000],
-  ["showSecond", (at) => showSecond(new Date(at).toISOString()), 1_000],
+  ["showTime of an ISO time", (at) => showTime(new Date(at).toISOString()), 1_000],
   ["the console", formatUtc, 1_000],
-  ["messages", (at) => `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`, MINUTE_MS],
+  ["messages", formatTime, MINUTE_MS],
+  ["commands and addresses", showIso, 1_000],
   ["psql", (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}+00:00`, 1_000],
   ["a day", (at) => new Date(at).toISOString().slice(0, 10), DAY_MS],
   ["epoch ms", String, 1],

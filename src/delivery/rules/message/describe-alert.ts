@@ -1,6 +1,7 @@
-import { formatDecimal, formatDuration, formatNumber, showMinute } from "#lib/format.ts";
+import { formatDecimal, formatDuration, formatNumber, showTime } from "#lib/format.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { toLine } from "#lib/text.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type ChangeKind } from "#model/kinds.ts";
 import { isChangeKind, isRuleKind } from "#model/rules.ts";
@@ -8,7 +9,7 @@ import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
 export function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
-  const shown = showMinute(atMs);
+  const shown = showTime(atMs - (atMs % MINUTE_MS));
   return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
 }
 

@@ -141,7 +141,7 @@ function describeSchedule(ticks: ReturnType<typeof listSchedule>): string {
     job,
     expression,
     every,
-    next.map((at) => showTime(Date.parse(at))).join(", "),
+    next.map((at) => showTime(at)).join(", "),
   ]);
   return `\n${drawTable(["JOB", "EXPRESSION", "RUNS", "NEXT RUNS (UTC)"], rows, (_style, text) => text)}`;
 }

@@ -8,7 +8,7 @@ import { type StatusAnswer, showStatus, toServiceItem } from "#health/service/st
 import { assessService } from "#jobs/health/conditions/processes.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { readSqlState } from "#lib/errors.ts";
-import { ago, many, showSecond } from "#lib/format.ts";
+import { ago, many, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { escapeText, toLine, toPlainTexts } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -214,7 +214,7 @@ export function describeService(service: Service, paint: Paint): string {
 
 function describeLife({ processes, roles, missingRoles }: Service, paint: Paint): string {
   const [last] = processes;
-  const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showSecond(last.lastAliveAt)} UTC`;
+  const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showTime(last.lastAliveAt)} UTC`;
   if (missingRoles.length === 0) return `${paint("green", "Running")}: last alive ${age}`;
   if (roles.every(({ alive }) => alive === 0)) return `${paint("red", "Not running")}: last alive ${age}`;
   const missing = roles
@@ -232,7 +232,7 @@ function toRow({ host, pid, roles, state, silentMs, startedAt, version }: Servic
     roles.map((role) => toLine(role, 20)).join(", "),
     { text: state, style: STYLES[state] },
     ago(silentMs),
-    showSecond(startedAt),
+    showTime(startedAt),
     toLine(version, 30),
   ];
 }

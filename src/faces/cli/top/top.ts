@@ -6,7 +6,7 @@ import type { Config } from "#config/config.ts";
 import type { Paint, Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#delivery/rules/message/text-width.ts";
 import { type OverviewAnswer, showOverview } from "#health/service/overview.ts";
-import { formatDecimal, formatWhole, showAge, showSecond } from "#lib/format.ts";
+import { formatDecimal, formatWhole, showAge, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { toLine, toPlainTexts } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -162,7 +162,7 @@ function describeOverview(overview: OverviewAnswer, paint: Paint): string {
   const { now, zones, rules, attention, requestBudget } = overview;
   const none = zones.length === 0 ? asCalled("No data is stored yet: run npm start.\n") : "";
   return [
-    `${paint("bold", "longwatch top")}   ${showSecond(now)} UTC   ${describeBudget(requestBudget)}\n`,
+    `${paint("bold", "longwatch top")}   ${showTime(now)} UTC   ${describeBudget(requestBudget)}\n`,
     none,
     zones.length === 0 ? "" : drawZones(overview, paint),
     drawAlerts(overview, paint),

@@ -1,4 +1,4 @@
-import { formatDuration, formatNumber } from "#lib/format.ts";
+import { formatDuration, formatNumber, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { FieldName } from "#model/fields.ts";
 import type { ActionClass } from "#model/kinds.ts";
@@ -62,7 +62,7 @@ export function formatOffset(atMs: number): string {
 }
 
 export function formatUtc(atMs: number): string {
-  return `${new Date(atMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+  return `${showTime(atMs)} UTC`;
 }
 
 /** `12 s ago`, `5 min ago`, `in 2 h 5 min`. */

@@ -1,5 +1,6 @@
 /** The page of coverage: the strip of hours. */
 
+import { showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
 import { useOfZones } from "../api/of-zones.ts";
@@ -17,7 +18,7 @@ import { Empty, FailedZones, Partial, QueryView } from "../components/states.tsx
 import { pickUnit, toDayCells, toHourCells, type ZoomCell } from "../components/zoom-cells.ts";
 import { formatMoment } from "../look/words.ts";
 import { useNow } from "../state/now.tsx";
-import { toUrlTime, useSpan } from "../state/span.ts";
+import { useSpan } from "../state/span.ts";
 import { useUrlState } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
@@ -79,7 +80,7 @@ function ZoomStrip({ picked }: Props) {
         height={28}
         picked={picked?.zoneId === zone.id ? picked.hourMs : null}
         onPick={({ startsAtMs, endsAtMs }) => {
-          if (unit === "hour") change({ hour: `${zone.id}/${toUrlTime(startsAtMs)}` });
+          if (unit === "hour") change({ hour: `${zone.id}/${showIso(startsAtMs)}` });
           else narrow(startsAtMs, Math.min(endsAtMs, nowMs));
         }}
       />

@@ -2,9 +2,9 @@
 
 import { useFavicon } from "@mantine/hooks";
 import { useEffect, useState } from "react";
+import { showIso } from "#lib/format.ts";
 import idleIcon from "../look/icon.svg";
 import firingIcon from "../look/icon-firing.svg";
-import { toUrlTime } from "./span.ts";
 import { type Params, withParams } from "./url-state.ts";
 import { useStatus } from "./zones.ts";
 
@@ -49,7 +49,7 @@ export function shareLink(
   params: Params = {},
 ): string {
   const { origin, pathname, search } = globalThis.location;
-  const query = withParams(search, { span: null, from: toUrlTime(fromMs), to: toUrlTime(toMs), ...params });
+  const query = withParams(search, { span: null, from: showIso(fromMs), to: showIso(toMs), ...params });
   return `${origin}${pathname}?${query}`;
 }
 

@@ -1,11 +1,12 @@
 /** Filters of events: in the address, and those of an alert. */
+
 import { navigate } from "wouter/use-browser-location";
+import { showIso } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type FieldName, refuseValue, toFieldName } from "#model/fields.ts";
 import { isChangeKind } from "#model/rules.ts";
 import type { AlertDetail } from "../api/queries.ts";
 import { NO_VALUE, wordField } from "../look/words.ts";
-import { toUrlTime } from "./span.ts";
 import { type Params, toAddress, toPageLink, withParams } from "./url-state.ts";
 
 /**
@@ -156,5 +157,5 @@ export function toAlertEvents(
 
 /** Returns the parameters of a span with some minutes before and after it. */
 export function toSpanParams(fromMs: number, toMs: number) {
-  return { span: null, from: toUrlTime(fromMs - BEFORE_MS), to: toUrlTime(toMs + AFTER_MS) };
+  return { span: null, from: showIso(fromMs - BEFORE_MS), to: showIso(toMs + AFTER_MS) };
 }

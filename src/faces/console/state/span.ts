@@ -1,3 +1,4 @@
+import { showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { formatLength } from "../look/words.ts";
 import { useNow } from "./now.tsx";
@@ -58,7 +59,7 @@ export function useSpan(): SpanState {
   const nowMs = useNow();
   const span = readSpan(params, nowMs);
   const narrow = (fromMs: number, toMs: number) =>
-    change({ span: null, from: toUrlTime(fromMs), to: toUrlTime(toMs) });
+    change({ span: null, from: showIso(fromMs), to: showIso(toMs) });
   return {
     ...span,
     length: formatLength(span.toMs - span.fromMs),
@@ -69,11 +70,6 @@ export function useSpan(): SpanState {
       narrow(span.fromMs - half, Math.min(span.toMs + half, nowMs));
     },
   };
-}
-
-/** Whole seconds are enough for an address. */
-export function toUrlTime(atMs: number): string {
-  return new Date(Math.round(atMs / 1_000) * 1_000).toISOString().replace(".000Z", "Z");
 }
 
 /** Returns the width of a bucket for a chart with about 90 to 190 buckets. */

@@ -2,7 +2,7 @@
 import { Stack } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
-import { many } from "#lib/format.ts";
+import { many, showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import { type CoverageHour, useStartRun } from "../../api/queries.ts";
@@ -14,7 +14,6 @@ import { Payload } from "../../components/payload.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
 import { formatCount, formatMoment, formatUtc, NO_VALUE } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
-import { toUrlTime } from "../../state/span.ts";
 import { usePageLink, useRuleLink, useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
@@ -161,7 +160,7 @@ function HourActs({ zoneId, hourMs }: Props) {
     ids: true,
   } as const;
   const again = { ...verify, kind: "backfill", ids: false } as const;
-  const hour = { span: null, from: toUrlTime(hourMs), to: toUrlTime(hourMs + HOUR_MS) };
+  const hour = { span: null, from: showIso(hourMs), to: showIso(hourMs + HOUR_MS) };
   return (
     <>
       <div className="lw-bar">

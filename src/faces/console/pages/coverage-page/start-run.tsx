@@ -7,7 +7,7 @@ import { useStartRun } from "../../api/queries.ts";
 import { PopoverForm, type Toggled } from "../../components/forms.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
-import { toUrlTime, useSpan } from "../../state/span.ts";
+import { useSpan } from "../../state/span.ts";
 import { useServerTime, useStatus, useZones, zoneTitle } from "../../state/zones.ts";
 import { findRunFaults, type RunFaults } from "./find-run-faults.ts";
 
@@ -37,7 +37,7 @@ export function StartForm({ isOpen, onToggle }: Toggled) {
     () => ({
       kind: "verify" as RunKind,
       zone: String(zones[0]?.id ?? ""),
-      from: toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS),
+      from: showIso(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS),
       to: showIso(Math.min(span.toMs, serverTime() - 1_000)),
       ids: false,
     }),
