@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from "drizzle-orm/pg-core";
-import type { HourLooks } from "#model/covered-hour.ts";
+import type { HourLooks, ReadAgain } from "#model/covered-hour.ts";
 import { HOUR_STATES, LOOK_ROUTES } from "#model/kinds.ts";
 import type { ProvenDay } from "#model/zones.ts";
 import { isOneOf } from "../postgres/terms.ts";
@@ -55,6 +55,8 @@ export const coverageWindows = pgTable(
     gapReason: text(),
     reopenReason: text(),
     looks: jsonb().$type<HourLooks>().notNull().default({}),
+    /** The latest backfill of the hour; null if there was none. */
+    readAgain: jsonb().$type<ReadAgain>(),
     /** The evidence for the latest seal or gap, and the history of seals and reopenings. */
     evidence: jsonb(),
   },

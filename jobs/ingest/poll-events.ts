@@ -19,7 +19,7 @@ import { planSearch, type SearchedHour, type SearchSpan } from "#proof/rules/pla
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { createSearchWatch, judgeRoute } from "../proof/judge-route.ts";
-import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
+import { type CopiedPages, type CopiedSearch, type CopySearchDeps, copySearch } from "./copy-search.ts";
 import {
   type NewestMinutes,
   pollNewest,
@@ -223,11 +223,12 @@ const REACH_BACK_MS = 24 * HOUR_MS;
 
 /**
  * Searches a span. The hour's cursor moves with every part. The closing search counts when its last part is stored. The
- * search of the newest minutes reaches back to a few known events, so that another zone's events are noticed.
+ * search of the newest minutes reaches back to a few known events, so that another zone's events are noticed. `conclude` runs
+ * in the same transactions.
  */
-async function searchSpan(
-  deps: PollEventsDeps,
-  { zoneId, lease }: Poll,
+export async function searchSpan(
+  deps: CopySearchDeps & Pick<PollEventsDeps, "settleMs" | "newestRecords">,
+  { zoneId, lease, conclude: concludeMore }: Pick<CopiedSearch, "zoneId" | "lease" | "conclude">,
   span: SearchSpan,
   signal: AbortSignal,
 ): Promise<SearchedSpan> {
@@ -246,6 +247,7 @@ async function searchSpan(
     const closingSearchAt = isClosing && through === to ? startedAt : null;
     const looks = await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
     if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt, looks });
+    await concludeMore?.(tx, through);
   };
   const copied = await copySearch(
     deps,

@@ -1,5 +1,5 @@
 /** What is known of an hour: its counts, its looks and what was copied. */
-import type { HourState, LookRoute } from "./kinds.ts";
+import type { BackfillRoute, HourState, LookRoute } from "./kinds.ts";
 
 /** One hour of a zone and its completeness; times in epoch ms, null if the event has not happened. */
 export interface CoveredHour {
@@ -27,6 +27,17 @@ export interface CoveredHour {
   /** Time at which the list last stored an event that the search had not shown; null if every event is resolved. */
   readonly unresolvedSince: number | null;
   readonly looks: HourLooks;
+}
+
+/** A request to read an hour again; times in epoch ms. */
+export interface ReadAgain {
+  /** When it was made. The hours of one backfill have the same time. */
+  readonly at: number;
+  readonly by: BackfillRoute;
+  /** Events of the hour that were stored then. */
+  readonly stored: number;
+  /** When the reading began that came to the end of the hour, or to its time; omitted until then. */
+  readonly doneAt?: number;
 }
 
 /** The full row of one hour of a zone; times in epoch ms. */

@@ -1,6 +1,6 @@
 import { type VerifiedArchive, verifyArchive } from "#archive/operations/verify-archive.ts";
 import type { RequestedRun } from "#db/health/requested-runs.ts";
-import type { Backfill } from "#db/ingest/backfills.ts";
+import type { Backfill } from "#db/proof/backfills.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import type { ExecuteRun } from "#jobs/health/run-requested.ts";
 import { UsageError } from "#lib/errors.ts";

@@ -13,7 +13,6 @@ const TABLES = [
   "api_keys",
   "archive_files",
   "audit_entries",
-  "backfills",
   "changed_minutes",
   "channel_states",
   "coverage_windows",

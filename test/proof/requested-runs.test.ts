@@ -35,7 +35,10 @@ beforeAll(async () => {
   await world.database().db.insert(coverageWindows).values({ zoneId: ZONE, startsAt });
 });
 afterAll(() => emulator.close());
-beforeEach(() => world.database().pool.query("truncate requested_runs, backfills"));
+beforeEach(async () => {
+  await world.database().pool.query("truncate requested_runs");
+  await world.database().pool.query("update coverage_windows set read_again = null");
+});
 
 const iso = ({ from, to } = span) => ({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
 const post = (url: string, key: string, body: object, status = 202) =>

@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "#db/client.ts";
-import type { Backfill } from "#db/ingest/backfills.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
+import type { Backfill } from "#db/proof/backfills.ts";
 import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { CopySearchDeps } from "#jobs/ingest/copy-search.ts";
 import type { WalkDayDeps } from "#jobs/ingest/walk-day.ts";

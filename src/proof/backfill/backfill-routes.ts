@@ -1,19 +1,18 @@
 /** The three routes of a backfill: the list, the search and the export. */
 
 import type { Queryable } from "#db/client.ts";
-import { advanceBackfill } from "#db/ingest/backfills.ts";
 import { readListPass } from "#db/ingest/list-passes.ts";
-import { readCoverageHours } from "#db/proof/coverage-report.ts";
+import { finishHours } from "#db/proof/backfills.ts";
 import { advanceSearch } from "#db/proof/horizons.ts";
 import { readBy, readPage } from "#ingest/rules/read-page.ts";
-import { copySearch } from "#jobs/ingest/copy-search.ts";
+import { searchSpan } from "#jobs/ingest/poll-events.ts";
 import { readHashKey, storeEntries } from "#jobs/ingest/store-entries.ts";
 import { walkDay, walkLeaseName } from "#jobs/ingest/walk-day.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { horizonAt, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
+import { horizonAt, startOfDay, toDay } from "#model/horizon.ts";
 import { EventRow } from "#platform/contract/event-logs.ts";
 import { SETTLE_MS } from "#proof/rules/hour-proof.ts";
-import { isClosingSearch } from "#proof/rules/plan-comparison.ts";
+import type { SearchSpan } from "#proof/rules/plan-search.ts";
 import {
   type BackfillDeps,
   BackfillError,
@@ -44,43 +43,32 @@ export async function backfillByList(
   { backfill }: RunningBackfill,
   signal: AbortSignal,
 ): Promise<Expired[]> {
+  const { database, clock } = deps;
   const { zoneId, to } = backfill;
   for (let dayStart = startOfDay(backfill.doneThrough); dayStart < to; dayStart += DAY_MS) {
     const name = walkLeaseName(zoneId, dayStart);
     const onWait = () => deps.onWait(`waiting: the service is reading ${toDay(dayStart)}`);
+    const doneAt = clock();
     await holdPatiently(
-      deps.database,
+      database,
       { name, waitMs: WAIT_MS, onWait },
-      (lease) => walkToEnd(deps, { backfill, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
+      (lease) => walkToEnd(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
       signal,
     );
-    await advanceBackfill(deps.database.db, backfill, { through: dayStart + DAY_MS, newEvents: 0 });
+    await finishHours(database.db, backfill, { from: dayStart, to: Math.min(dayStart + DAY_MS, to), doneAt });
   }
   return [];
 }
 
-interface BackfilledDay {
-  readonly backfill: RunningBackfill["backfill"];
-  readonly dayStart: number;
-  readonly lease: { readonly name: string; readonly fence: number };
-}
-
 async function walkToEnd(
   deps: BackfillDeps,
-  { backfill, dayStart, lease }: BackfilledDay,
+  day: Parameters<typeof walkDay>[1],
   signal: AbortSignal,
 ): Promise<void> {
-  const { zoneId } = backfill;
-  const day = {
-    zoneId,
-    dayStart,
-    lease,
-    conclude: (tx: Parameters<typeof advanceBackfill>[0], { inserted }: { inserted: number }) =>
-      advanceBackfill(tx, backfill, { through: null, newEvents: inserted }),
-  };
+  const name = toDay(day.dayStart);
   // If the platform refuses a token, the pass begins again.
   for (let passes = 0; passes < MAX_PASSES; passes++) {
-    const state = await readListPass(deps.database.db, zoneId, toDay(dayStart));
+    const state = await readListPass(deps.database.db, day.zoneId, name);
     const plan = state?.passResult === null ? "resume" : "full";
     const ended = await walkDay(deps, day, { plan, state }, signal);
     signal.throwIfAborted();
@@ -88,31 +76,38 @@ async function walkToEnd(
   }
   throw new BackfillError(
     "BACKFILL_LOOPED",
-    `the list of ${toDay(dayStart)} cannot be read to its end: the platform repeats or refuses its tokens; use --route search`,
+    `the list of ${name} cannot be read to its end: the platform repeats or refuses its tokens; use --route search`,
   );
 }
 
-/** Backfills with flat searches in pages of 500: every dimension and the message of each event. */
+/** Backfills with the searches of a poll: every dimension and the message of each event, and evidence for a seal. */
 export function backfillBySearch(
   deps: BackfillDeps,
   running: RunningBackfill,
   signal: AbortSignal,
 ): Promise<Expired[]> {
   const { lease, backfill } = running;
+  const policy = { ...deps, settleMs: SETTLE_MS };
   return backfillHours(
     deps,
-    { ...running, isProof: true },
-    async ({ isFirst: expectNew, ...hour }) => {
-      const search = { ...hour, expectNew, zoneId: backfill.zoneId, lease };
-      const { contradiction } = await copySearch(deps, search, signal);
-      if (contradiction === null) return;
-      const span = `${new Date(hour.from).toISOString()} to ${new Date(hour.to).toISOString()}`;
-      throw new BackfillError(
-        "BACKFILL_SHORT",
-        `the search of ${span} ended early (${contradiction.reason}); run the same command again`,
-      );
+    running,
+    async (span, finish) => {
+      const conclude = async (tx: Queryable, through: number) => {
+        if (through === span.to) await finish(tx);
+      };
+      const search = { zoneId: backfill.zoneId, lease, conclude };
+      const { contradiction } = await searchSpan(policy, search, span, signal);
+      if (contradiction !== null) throw endedEarly("search", span, `early (${contradiction.reason})`);
     },
     signal,
+  );
+}
+
+function endedEarly(what: string, { from, to }: SearchSpan, how: string): BackfillError {
+  const span = `${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+  return new BackfillError(
+    "BACKFILL_SHORT",
+    `the ${what} of ${span} ended ${how}; run the same command again`,
   );
 }
 
@@ -127,22 +122,17 @@ export function backfillByExport(
   running: RunningBackfill,
   signal: AbortSignal,
 ): Promise<Expired[]> {
-  return backfillHours(
-    deps,
-    { ...running, isProof: false },
-    (hour) => exportHour(deps, running, hour, signal),
-    signal,
-  );
+  return backfillHours(deps, running, (...hour) => exportHour(deps, running, hour, signal), signal);
 }
 
 async function exportHour(
   deps: BackfillDeps,
   running: RunningBackfill,
-  hour: HourToRead,
+  [span, finish]: HourToRead,
   signal: AbortSignal,
 ): Promise<void> {
   const shieldZoneId = running.backfill.zoneId;
-  const { from, to } = hour;
+  const { from, to } = span;
   const { page } = await deps.edge.searchEventLogs(
     { shieldZoneId, request: { from, to, pageSize: 1 } },
     signal,
@@ -151,7 +141,7 @@ async function exportHour(
   let columns: ExportColumns | undefined;
   let batch: CsvRecord[] = [];
   let records = 0;
-  let expectNew = hour.isFirst;
+  let expectNew = span.isFirst;
   for await (const record of readCsv(csv)) {
     if (columns === undefined) {
       columns = readExportHeader(record.cells);
@@ -160,32 +150,30 @@ async function exportHour(
     batch.push(record);
     records++;
     if (batch.length < RECORDS_PER_TRANSACTION) continue;
-    expectNew = await storeRecords(deps, running, { ...hour, columns, batch, expectNew, through: null });
+    expectNew = await storeRecords(deps, running, { columns, batch, expectNew });
     batch = [];
   }
   columns ??= readExportHeader([]);
-  if (records < page.total) {
-    const span = `${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
-    throw new BackfillError(
-      "BACKFILL_SHORT",
-      `the export of ${span} ended after ${records} of ${page.total} events; run the same command again`,
-    );
-  }
-  await storeRecords(deps, running, { ...hour, columns, batch, expectNew, through: to });
+  if (records < page.total) throw endedEarly("export", span, `after ${records} of ${page.total} events`);
+  const conclude = async (tx: Queryable) => {
+    await advanceSearch(tx, shieldZoneId, { startsAt: span.hour, searchedThrough: to });
+    await finish(tx);
+  };
+  await storeRecords(deps, running, { columns, batch, expectNew, conclude });
 }
 
-interface Batch extends HourToRead {
+interface Batch {
   readonly columns: ExportColumns;
   readonly batch: readonly CsvRecord[];
   readonly expectNew: boolean;
-  readonly through: number | null;
+  readonly conclude?: (tx: Queryable) => Promise<void>;
 }
 
 /** Stores the records of a batch. Returns whether the next batch is probably new as well. */
 async function storeRecords(
   deps: BackfillDeps,
   { backfill, lease }: RunningBackfill,
-  { columns, batch, expectNew, through, onPage, conclude }: Batch,
+  { columns, batch, expectNew, conclude }: Batch,
 ): Promise<boolean> {
   const raws = batch.map(({ text }) => Buffer.from(text));
   const entries = batch.map(({ cells }) => toExportEntry(columns, cells));
@@ -199,64 +187,33 @@ async function storeRecords(
     lease,
     expectNew,
     bytes: raws.reduce((sum, { length }) => sum + length, 0),
-    conclude: async (tx, stored) => {
-      await onPage(tx, stored);
-      if (through !== null) await conclude(tx, through);
-    },
+    conclude: async (tx) => conclude?.(tx),
   });
   return read.events.length > 0 && inserted === read.events.length;
 }
 
-/** A part of one hour, epoch ms, and the callbacks for its transactions. */
-interface HourToRead {
-  readonly from: number;
-  readonly to: number;
-  /** Nothing of the hour is stored yet. */
-  readonly isFirst: boolean;
-  /** Called in the transaction of each page. */
-  readonly onPage: (tx: Queryable, page: { readonly inserted: number }) => Promise<void>;
-  /** Called in the transaction after which everything before `through` is stored. */
-  readonly conclude: (tx: Queryable, through: number) => Promise<void>;
-}
+/** An hour, and what its last transaction calls. */
+type HourToRead = readonly [span: SearchSpan, finish: (tx: Queryable) => Promise<void>];
 
 /**
- * Reads the rest of a backfill hour by hour with `readHour` of the route, the hour that expires first in front. An hour
- * that was read from its start counts as searched, so the service does not search it again. With `isProof`, a settled
- * hour that was read completely also counts as having its closing search. Returns the spans that expired before they
- * were read.
+ * Reads the hours that a backfill has left with `readHour` of the route, the hour that expires first in front. Returns the
+ * spans that expired before they were read.
  */
 async function backfillHours(
-  deps: BackfillDeps,
-  { backfill, isProof }: RunningBackfill & { readonly isProof: boolean },
-  readHour: (hour: HourToRead) => Promise<unknown>,
+  { clock }: BackfillDeps,
+  { backfill }: RunningBackfill,
+  readHour: (...hour: HourToRead) => Promise<unknown>,
   signal: AbortSignal,
 ): Promise<Expired[]> {
-  const { database, clock } = deps;
-  const { zoneId, to } = backfill;
-  const known = await readCoverageHours(database.db, zoneId, { from: startOfHour(backfill.doneThrough), to });
-  const stored = new Map(known.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
   const expired: Expired[] = [];
-  for (let at = backfill.doneThrough; at < to; ) {
+  for (const { startsAt: hour, isEmpty: isFirst } of backfill.left) {
     signal.throwIfAborted();
-    const hour = startOfHour(at);
-    const end = Math.min(hour + HOUR_MS, to);
-    const from = Math.max(at, horizonAt(clock()));
-    if (from > at) expired.push({ from: at, to: Math.min(from, end) });
-    const isWhole = backfill.from <= hour && from === at;
-    const startedAt = clock();
-    const isClosing =
-      isProof && from <= hour && isClosingSearch({ hour, from, to: end }, startedAt, SETTLE_MS);
-    const onPage: HourToRead["onPage"] = (tx, { inserted }) =>
-      advanceBackfill(tx, backfill, { through: null, newEvents: inserted });
-    const conclude: HourToRead["conclude"] = async (tx, through) => {
-      await advanceBackfill(tx, backfill, { through, newEvents: 0 });
-      const closingSearchAt = isClosing && through === end ? startedAt : null;
-      if (isWhole)
-        await advanceSearch(tx, zoneId, { startsAt: hour, searchedThrough: through, closingSearchAt });
-    };
-    if (from < end)
-      await readHour({ from, to: end, isFirst: (stored.get(hour) ?? 0) === 0, onPage, conclude });
-    at = end;
+    const doneAt = clock();
+    const [begin, to] = [Math.max(hour, backfill.from), Math.min(hour + HOUR_MS, backfill.to)];
+    const from = Math.max(begin, horizonAt(doneAt));
+    if (from > begin) expired.push({ from: begin, to: Math.min(from, to) });
+    const finish = (tx: Queryable) => finishHours(tx, backfill, { from: hour, to, doneAt });
+    if (from < to) await readHour({ hour, from, to, isFirst }, finish);
   }
   return expired;
 }

@@ -1,8 +1,14 @@
 /** Plans a backfill and runs it. */
 
 import type { Queryable } from "#db/client.ts";
-import { type Backfill, type BackfillKey, endBackfill, openBackfill } from "#db/ingest/backfills.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import {
+  type Backfill,
+  type BackfillKey,
+  finishHours,
+  openBackfill,
+  readBackfill,
+} from "#db/proof/backfills.ts";
 import { readSearchedHours } from "#db/proof/horizons.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { firstListedDay, horizonAt, type Span, startOfDay, startOfHour } from "#model/horizon.ts";
@@ -38,8 +44,8 @@ export interface RanBackfill {
 
 /**
  * Reads a span of a zone again and stores the missing events. An interrupted backfill continues where it stopped, even
- * after kill -9. It may run beside the service and beside another backfill: each page is one transaction with the
- * progress, storing an event twice changes nothing, and only the holder of the lease commits.
+ * after kill -9: the last page of an hour is one transaction with the mark that the hour was read. It may run beside the service
+ * and beside another backfill: storing an event twice changes nothing, and only the holder of the lease commits.
  */
 export function runBackfill(
   deps: BackfillDeps,
@@ -59,7 +65,10 @@ export function runBackfill(
       await onOpened(backfill);
       if (backfill.endedAt !== null) return { wasEnded: true, newEvents: backfill.newEvents, expired: [] };
       const expired = await READ[key.route](deps, { backfill, lease }, AbortSignal.any([signal, lease.lost]));
-      return { wasEnded: false, newEvents: await endBackfill(database.db, key, clock()), expired };
+      // The hours that the platform forgot before they were read.
+      await finishHours(database.db, backfill, { ...key, doneAt: clock() });
+      const { newEvents } = await readBackfill(database.db, key, backfill.at);
+      return { wasEnded: false, newEvents, expired };
     },
     signal,
   );
@@ -70,13 +79,16 @@ export interface AskedBackfill extends Span {
   readonly route: BackfillRoute | "auto";
 }
 
-/** Returns the backfill to run. The start of a span of exactly 72 hours expires while it runs, so it is moved. */
+/**
+ * Returns the backfill to run. It begins with the whole hour of `from`, or with the oldest moment that the platform will still
+ * show: the start of a span of exactly 72 hours expires while the backfill runs.
+ */
 export async function planBackfill(
   db: Queryable,
   { zoneId, route, ...span }: AskedBackfill,
   now: number,
 ): Promise<BackfillKey> {
-  const from = Math.max(span.from, horizonAt(now));
+  const from = Math.max(startOfHour(span.from), horizonAt(now));
   const to = Math.max(Math.min(span.to, now), from + 1);
   const range = { fromMs: startOfHour(from), toMs: to };
   const picked =

@@ -138,23 +138,24 @@ test.each([
   },
 );
 
-test("hours that were searched from their begin need not be searched by the service again", async () => {
+test("whole hours are read, which the service need not search again", async () => {
   const emulator = await openHistory();
   await run(emulator, "--zone 101 --from 2026-11-20T08:30 --to 2026-11-20T11:10");
   const at = (hour: number) => Date.UTC(2026, 10, 20, hour);
   const hours = await readSearchedHours(database.db, ZONE, { fromMs: at(8), toMs: at(12) });
   expect(hours.map(({ searchedThrough }) => searchedThrough)).toEqual([
-    null,
+    at(9),
     at(10),
     at(11),
     at(11) + 600_000,
   ]);
-  expect(isBackfilled(NOW, hours, { fromMs: at(9), toMs: at(11) })).toBe(true);
+  expect(isBackfilled(NOW, hours, { fromMs: at(8), toMs: at(11) })).toBe(true);
   // The whole ones had settled: what was read is their closing search.
   const closed = await query<{ starts_at: Date; closing_search_at: Date }>(
     "select starts_at, closing_search_at from coverage_windows where closing_search_at is not null order by 1",
   );
   expect(closed.map((hour) => [hour.starts_at.getTime(), hour.closing_search_at.getTime()])).toEqual([
+    [at(8), NOW],
     [at(9), NOW],
     [at(10), NOW],
   ]);
@@ -168,7 +169,7 @@ test("a relative span typed again a little later goes on where the killed one st
   const { code, err } = await run(emulator, "--zone 101 --from -20h --to now --route search");
   expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining(", continuing at 2026-11-") });
   const left = await query<{ rows: number }>(
-    "select count(*)::integer as rows from backfills where ended_at is null",
+    "select count(*)::integer as rows from coverage_windows where read_again is not null and not read_again ? 'doneAt'",
   );
   expect(left).toEqual([{ rows: 0 }]);
   const events = (await oracle(emulator)).filter(({ timestamp }) => timestamp >= later - 20 * HOUR_MS);
@@ -221,9 +222,9 @@ test("an export that ends early is not taken for the whole", async () => {
   const { code, err } = await run(emulator, "--zone 101 --from -3h --to now --route export", { url });
   expect(code).toBe(1);
   expect(err).toMatch(
-    /the export of 2026-11-20T12:30:00.000Z to 2026-11-20T13:00:00.000Z ended after 19 of \d+ events/,
+    /the export of 2026-11-20T12:00:00.000Z to 2026-11-20T13:00:00.000Z ended after 19 of \d+ events/,
   );
-  expect(await query("select done_through from backfills where done_through > from_at")).toEqual([]);
+  expect(await query("select starts_at from coverage_windows where read_again ? 'doneAt'")).toEqual([]);
 });
 
 test("a search with an empty page is not taken for the whole", async () => {
@@ -234,9 +235,9 @@ test("a search with an empty page is not taken for the whole", async () => {
   const { code, err } = await run(emulator, "--zone 101 --from -3h --to now --route search", { url });
   expect(code).toBe(1);
   expect(err).toMatch(
-    /the search of 2026-11-20T12:30:00.000Z to 2026-11-20T13:00:00.000Z ended early \(A search page is empty/,
+    /the search of 2026-11-20T12:00:00.000Z to 2026-11-20T13:00:00.000Z ended early \(A search page is empty/,
   );
-  expect(await query("select done_through from backfills where done_through > from_at")).toEqual([]);
+  expect(await query("select starts_at from coverage_windows where read_again ? 'doneAt'")).toEqual([]);
 });
 
 test("a list that goes round in a circle ends the backfill with an error", async () => {
@@ -281,6 +282,34 @@ test("just 72 hours are taken, but for what expires while it is asked for", asyn
   const { code, err } = await run(emulator, "--zone 101 --from -72h --to now");
   expect(code).toBe(0);
   expect(err).toContain("Events before 2026-11-17 15:32 UTC expire too soon to be read.");
+});
+
+test("what the platform forgets before it is read is named, and the backfill ends", async () => {
+  const emulator = await openEmulator({ historyHours: 72, eventsPerSecond: 0.003 });
+  let answered = 0;
+  const url = await openChangingPlatform(emulator, (body) => {
+    // The count of the whole span, and the first hour.
+    if (++answered === 2) emulator.setNow(NOW + 2 * HOUR_MS);
+    return body;
+  });
+  const args = "--zone 101 --from 2026-11-17T16:10 --to 2026-11-17T20:00 --route search";
+  const begin = () =>
+    runStoreCommand(
+      (readConfig, io) => backfillCommand(readConfig, io, async () => () => emulator.now()),
+      environment(emulator, url),
+      args.split(" "),
+      { now: NOW },
+    );
+  const { code, err } = await begin();
+  expect(code).toBe(1);
+  expect(err).toContain(
+    "The platform forgot 2026-11-17 17:00 to 2026-11-17 17:32 UTC before the backfill read it.",
+  );
+  const left = await query(
+    "select from coverage_windows where read_again is not null and not read_again ? 'doneAt'",
+  );
+  expect(left).toEqual([]);
+  expect((await begin()).out).toContain("already complete");
 });
 
 test("it explains itself with examples", async () => {

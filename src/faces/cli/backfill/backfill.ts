@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { type Config, requireEdge } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
+import type { Backfill, BackfillKey } from "#db/proof/backfills.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { createLog } from "#lib/log.ts";
 import { findReachFaults, type Span } from "#model/horizon.ts";
@@ -30,7 +30,7 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 const STOPPED = "stopped; the same command continues from here";
 
 const HELP = `
-Reads a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
+Reads the hours of a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
 If the command is interrupted, even by kill -9, the same command continues where it stopped. A slightly larger span
 continues too, such as -6h one minute later. The service may run at the same time: every event is stored once.
 
