@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { buildLateMessage, type LateMessageFacts } from "#alerts/rules/message/late-message.ts";
 import { toPagerDutyEvent } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
-import { outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import { toDocument } from "#delivery/rules/message/document.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { SCANNER } from "./incident.ts";
 
@@ -74,12 +74,9 @@ test("the findings of the hours before a first start are called that", () => {
 });
 
 test("a channel shows all of a late message, and PagerDuty opens nothing", () => {
-  const outline = outlineAlert(build(), "transition");
-  expect(outline).toMatchObject({
-    statusText: "Arrived late",
-    facts: [],
-    subject: "zone 101 (shop) · late events",
-  });
-  expect(outline.details).toHaveLength(3);
+  const { blocks, ...head } = toDocument(build(), "transition");
+  expect(head).toMatchObject({ statusText: "Arrived late", subject: "zone 101 (shop) · late events" });
+  const facts = blocks.find(({ name }) => name === "facts")?.lines ?? [];
+  expect(facts.flat().map(({ as }) => as)).toEqual(["text", "text", "text"]);
   expect(toPagerDutyEvent(build()).event_action).toBe("resolve");
 });

@@ -1,23 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord-message.ts";
+import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord.ts";
 import { toEmailMessage } from "#delivery/receivers/channels/email/email-message.ts";
 import {
   SLACK_LIMITS,
   toSlackMessage,
   toWholeSlackMessage,
-} from "#delivery/receivers/channels/slack/slack-blocks.ts";
+} from "#delivery/receivers/channels/slack/slack.ts";
 import { toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
 import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
-import {
-  buildDigest,
-  countFitting,
-  describeMembers,
-  digestKeyOf,
-  toMember,
-} from "#delivery/rules/digest-message.ts";
+import { buildDigest, countFitting, digestKeyOf, toMember } from "#delivery/rules/digest-message.ts";
+import { describeMembers } from "#delivery/rules/message/group-members.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { discordRequest } from "./channels/discord/schema.ts";

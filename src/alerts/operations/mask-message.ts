@@ -5,7 +5,7 @@ import { parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { silenceChoices, silenceCommand } from "#alerts/rules/message/commands.ts";
 import { maskAddress, maskNullable, maskRows, maskText } from "#archive/rules/mask.ts";
 import type { AlertRow } from "#db/alerts/alerts.ts";
-import { toSafeLinks } from "#delivery/rules/message/outline-lines.ts";
+import { toSafeLinks } from "#delivery/rules/message/document.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { replaceInJson } from "#people/rules/replace-addresses.ts";

@@ -1,11 +1,7 @@
 import { isNeedless } from "#db/delivery/drop-notifications.ts";
 import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
 import type { Paint } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import {
-  ADVICE_HEADING,
-  describeAdvice,
-  describeMissingAdvice,
-} from "#delivery/rules/message/describe-alert.ts";
+import { describeAdvice } from "#delivery/rules/message/describe-alert.ts";
 import { many, showTime } from "#lib/format.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine, toLines } from "#lib/text.ts";
@@ -50,11 +46,11 @@ function draw(message: AlertMessage, { columns, paint }: Terminal): string {
 }
 
 function sayAdvice(message: AlertMessage): string {
-  if (describeMissingAdvice(message) !== null) return "";
-  const text = describeAdvice(message);
+  const { heading, text, isMissing } = describeAdvice(message) ?? { heading: "", text: "", isMissing: true };
+  if (isMissing) return "";
   const lines = toLines(text, WHOLE_ADVICE);
   const isFramed = text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
-  return isFramed ? "" : section(ADVICE_HEADING, lines);
+  return isFramed ? "" : section(heading, lines);
 }
 
 /** If the rule is often marked as no attack, adds configuration lines that raise its threshold. */

@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 export interface PostRequest {
   /** Default POST. */
   readonly method?: "POST" | "PATCH" | "PUT";
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
   /** Time limit of the whole exchange: resolving, connecting, sending, reading the answer. */
   readonly timeoutMs: number;
@@ -151,6 +151,22 @@ export async function sendParts(
 }
 
 /**
+ * Posts the requests of a message in order, and skips those that an earlier attempt has sent.
+ * @throws {DeliveryError}, or the signal's reason
+ */
+export function postParts(
+  parts: readonly (Omit<PostRequest, "timeoutMs" | "clock" | "signal"> & { readonly endpoint: Endpoint })[],
+  { clock, timeoutMs = POST_TIMEOUT_MS }: { readonly clock: Clock; readonly timeoutMs?: number },
+  sending: SendOptions,
+): Promise<SendResult> {
+  return sendParts(parts.length, sending, async (index) => {
+    const part = parts[index];
+    if (part !== undefined) await post(part.endpoint, { ...part, timeoutMs, clock, signal: sending.signal });
+    return null;
+  });
+}
+
+/**
  * Opens the heartbeat to the external monitor; null if none is configured. Posts to public addresses only, like a
  * channel. Its errors contain no more of the address than the host.
  * @throws {UsageError} for a bad URL
@@ -161,6 +177,6 @@ export function openHeartbeat(
 ): ((signal: AbortSignal) => Promise<void>) | null {
   if (heartbeatUrl === null) return null;
   const endpoint = openEndpoint("heartbeat", heartbeatUrl, { allowPrivateNetworks: channels.allowPrivate });
-  const message = { headers: {}, body: "{}", timeoutMs: POST_TIMEOUT_MS, clock };
+  const message = { body: "{}", timeoutMs: POST_TIMEOUT_MS, clock };
   return async (signal) => void (await post(endpoint, { ...message, signal }));
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord-message.ts";
-import { toSlackMessage } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord.ts";
+import { toSlackMessage } from "#delivery/receivers/channels/slack/slack.ts";
 import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
-import { describeTopValue } from "#delivery/rules/message/outline-lines.ts";
+import { describeTopValue } from "#delivery/rules/message/document.ts";
 import { messageOf } from "../support/messages.ts";
 
 const BROWSER = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/";

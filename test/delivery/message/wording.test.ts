@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DeliveryError, describeFailure } from "#delivery/receivers/delivery-error.ts";
 import { outlineVerdict } from "#delivery/rules/message/describe-verdict.ts";
-import { toSafeLinks } from "#delivery/rules/message/outline-lines.ts";
+import { toSafeLinks } from "#delivery/rules/message/document.ts";
 import { cutToWidth, drawSparkline, measureWidth, wrapText } from "#delivery/rules/message/text-width.ts";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import { cutText, toLine, toLines } from "#lib/text.ts";

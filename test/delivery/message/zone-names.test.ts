@@ -5,12 +5,12 @@ import {
   toAlertmanagerAlerts,
   toPostedReference,
 } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
-import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord-message.ts";
+import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord.ts";
 import { toEmailMessage } from "#delivery/receivers/channels/email/email-message.ts";
 import { toJiraRequests } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
 import { toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import { toPagerDutyEvent } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
-import { toSlackMessage } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { toSlackMessage } from "#delivery/receivers/channels/slack/slack.ts";
 import { toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
 import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";

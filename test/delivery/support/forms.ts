@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { z } from "zod";
 import { MAX_BODY_BYTES as POST_BYTES } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
-import { SLACK_LIMITS } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { SLACK_LIMITS } from "#delivery/receivers/channels/slack/slack.ts";
 import { MAX_BODY_BYTES } from "#delivery/receivers/channels/webhook/webhook-body.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";

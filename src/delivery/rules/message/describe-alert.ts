@@ -5,6 +5,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type ChangeKind } from "#model/kinds.ts";
 import { isChangeKind, isRuleKind } from "#model/rules.ts";
+import { isEnding } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
@@ -75,7 +76,7 @@ export function describeSubject(message: AlertMessage): string {
 }
 
 /** Returns the headline behind the verdict, for a place that shows nothing else. The end of an alert has no verdict. */
-export function describeNews(message: AlertMessage, headline = message.headline): string {
+function describeNews(message: AlertMessage, headline = message.headline): string {
   const { verdict, state, reason } = message;
   const isOver = state === "resolved" || reason === "acknowledged";
   return verdict === undefined || isOver ? headline : `${verdict.title} · ${headline}`;
@@ -131,7 +132,7 @@ export function describeActions({ actions, count, verdict, reason }: AlertMessag
 }
 
 /** Returns `since 2026-11-21 14:03 UTC`. */
-export function describeSince({ startedAt }: AlertMessage): string {
+function describeSince({ startedAt }: AlertMessage): string {
   return `since ${formatTime(startedAt)}`;
 }
 
@@ -158,31 +159,88 @@ export function describeEnd(message: AlertMessage): string {
   return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
 }
 
-/** Heading of every shown recommendation. It names the author, because an attacker may influence the text. */
-export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
+/** What a message says before everything else. */
+export interface Head {
+  readonly status: "firing" | "advice" | "resolved";
+  /** `CRITICAL firing`, `Advice` or `Resolved`. */
+  readonly statusText: string;
+  /** `zone 101 · rule 942100 SQL injection`. */
+  readonly subject: string;
+  readonly headline: string;
+  /** The headline behind the verdict, for a notification; the subject if there is no headline. */
+  readonly brief: string;
+}
+
+/** Returns the head of a message as harmless lines. Only a `transition` is about its advice alone. */
+export function describeHead(
+  message: AlertMessage,
+  view: "transition" | "whole",
+  caps: { readonly title: number; readonly headline: number },
+): Head {
+  const { kind, reason, state, severity } = message;
+  const isAdvice = reason === "advice" && view === "transition";
+  const status = state === "resolved" || isEnding(reason) ? "resolved" : isAdvice ? "advice" : "firing";
+  const firing = `${severity.toUpperCase()} ${reason === "advice" ? state : describeReason(message)}`;
+  const texts = { firing, advice: "Advice", resolved: reason === "settled" ? "Settled" : "Resolved" };
+  const own = kind === "late" ? "Arrived late" : "Weekly digest";
+  const subject = toLine(describeSubject(message), caps.title);
+  return {
+    status,
+    statusText: isNews(message) ? own : texts[status],
+    subject,
+    headline: toLine(message.headline, caps.headline),
+    brief: toLine(describeNews(message), caps.headline) || subject,
+  };
+}
+
+/** Returns the end of an alert, or its count, its course and the platform's actions, and the counts to draw. */
+export function describeFacts(
+  message: AlertMessage,
+  status: Head["status"],
+): { readonly lines: readonly string[]; readonly counts: readonly number[] } {
+  const phrase = describeCount(message);
+  const counts = phrase === null ? [] : message.sparkline;
+  if (isNews(message)) return { lines: [], counts };
+  if (status === "resolved") return { lines: [describeEnd(message)], counts };
+  if (status === "advice") {
+    return { lines: [describeSince(message), toLine(message.disagreement ?? "", 300)], counts };
+  }
+  const times = phrase === null || phrase.times === null ? "" : ` (${phrase.times})`;
+  const counted = phrase === null ? "" : `${phrase.count} ${phrase.against}${times}`;
+  return { lines: [counted, describeCourse(message), describeActions(message)], counts };
+}
 
 /** Returns whether the platform advises on the alert: on rules, and not on sources, changes or Longwatch itself. */
 export function isAdvised({ kind }: Pick<AlertMessage, "kind">): boolean {
   return isRuleKind(kind);
 }
 
-/**
- * Returns the recommendation below a line with its subject. The platform answers about a rule in the whole zone, so the
- * text may name sources that have nothing to do with the alert. Hostile.
- */
-export function describeAdvice({ ruleId, zoneId, zoneName, advice }: AlertMessage): string {
-  const text = stripMarkdown(advice.text ?? "");
-  if (ruleId === null || zoneId === null) return text;
-  const rule = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId, 100)}`;
-  return `About ${rule} in all of ${nameZone(zoneId, zoneName)}:\n${text}`;
+/** Heading of every shown recommendation. It names the author, because an attacker may influence the text. */
+const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
+
+interface Advice {
+  readonly heading: string;
+  /** Hostile text of several lines; the reason if there is no advice. */
+  readonly text: string;
+  readonly isMissing: boolean;
 }
 
-/** Returns why there is no advice; null if there is advice. Hostile. */
-export function describeMissingAdvice({ kind, advice }: AlertMessage): string | null {
-  if (!isAdvised({ kind })) return "none: the platform advises on rules only";
-  if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;
-  if (advice.state === "pending") return "requested, not received yet";
-  return advice.reason === null || advice.reason === "" ? "none available" : `none: ${advice.reason}`;
+/**
+ * Returns the recommendation below a line with its subject; null if the platform gives none for such an alert. The
+ * platform answers about a rule in the whole zone, so the text may name sources that have nothing to do with the alert.
+ */
+export function describeAdvice({ kind, ruleId, zoneId, zoneName, advice }: AlertMessage): Advice | null {
+  if (!isAdvised({ kind })) return null;
+  const { state, text, reason } = advice;
+  if (state !== "present" || text === null || text.trim() === "") {
+    const none = reason === null || reason === "" ? "none available" : `none: ${reason}`;
+    const missing = state === "pending" ? "requested, not received yet" : toLine(none, 300);
+    return { heading: "Advice from the platform's AI", text: missing, isMissing: true };
+  }
+  const rule = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId ?? "", 100)}`;
+  const isOfRule = ruleId !== null && zoneId !== null;
+  const about = isOfRule ? `About ${rule} in all of ${nameZone(zoneId, zoneName)}:\n` : "";
+  return { heading: ADVICE_HEADING, text: `${about}${stripMarkdown(text)}`, isMissing: false };
 }
 
 export const TOP_LABELS: Readonly<Record<keyof AlertMessage["top"], string>> = {

@@ -4,7 +4,6 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { isRuleKind } from "#model/rules.ts";
 import { NOTICED } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
-import { nameMember } from "../digest-message.ts";
 
 type Member = NonNullable<AlertMessage["members"]>[number];
 
@@ -19,7 +18,7 @@ export interface MemberRoom {
   /** Returns the length of a text once it is escaped for the receiver. Default: the text's own length. */
   readonly measure?: Measure;
   /** The place of the other members if they are not in the message itself, for example `in the thread`. */
-  readonly elsewhere?: string;
+  readonly elsewhere?: string | undefined;
 }
 
 type Measure = (text: string) => number;
@@ -233,3 +232,46 @@ export function toMembersFile({
   }
   return `${lines.join("\n")}\n`;
 }
+
+const NAME_CHARS = 80;
+
+/** Returns an alert's name in a digest: one harmless line. */
+export function nameMember(text: string): string {
+  return toLine(text, NAME_CHARS);
+}
+
+/**
+ * Returns every alert of a digest by name, with a line for each zone and kind of transition: `zone 101 · firing:
+ * 942100, 942110`. Names are those of `nameMember` and are not cut, so a line may be longer than `lineChars` by one
+ * name. Empty if the message is no digest.
+ */
+export function describeMembers(
+  members: AlertMessage["digest"],
+  lineChars = Number.POSITIVE_INFINITY,
+): string[] {
+  const groups = new Map<string, string[]>();
+  for (const { zoneId, zoneName, reason, name } of members ?? []) {
+    const about = zoneId === null ? "Longwatch" : nameZone(zoneId, zoneName);
+    const group = `${about} · ${WORDS[reason]}`;
+    const lines = groups.get(group) ?? [];
+    const last = lines.at(-1);
+    if (last === undefined || last.length > lineChars) lines.push(`${group}: ${name}`);
+    else lines[lines.length - 1] = `${last}, ${name}`;
+    groups.set(group, lines);
+  }
+  return [...groups.values()].flat();
+}
+
+const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
+  first: "firing",
+  join: "new attackers",
+  again: "second wave",
+  worse: "getting worse",
+  repeat: "still firing",
+  advice: "advice",
+  turned: "new verdict",
+  verdict: "new verdict",
+  acknowledged: "acknowledged",
+  settled: "settled",
+  resolved: "resolved",
+};

@@ -6,7 +6,7 @@ import {
   toDiscordMessage,
   toDiscordNote,
   toDiscordQuote,
-} from "#delivery/receivers/channels/discord/discord-message.ts";
+} from "#delivery/receivers/channels/discord/discord.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";

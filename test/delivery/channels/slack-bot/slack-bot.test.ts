@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { toWholeSlackMessage } from "#delivery/receivers/channels/slack/slack-blocks.ts";
+import { toWholeSlackMessage } from "#delivery/receivers/channels/slack/slack.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";

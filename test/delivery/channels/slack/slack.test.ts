@@ -5,7 +5,7 @@ import {
   toMrkdwnCode,
   toMrkdwnQuote,
   toSlackMessage,
-} from "#delivery/receivers/channels/slack/slack-blocks.ts";
+} from "#delivery/receivers/channels/slack/slack.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";

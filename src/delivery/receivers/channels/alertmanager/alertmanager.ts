@@ -1,14 +1,15 @@
 /** The channel of Alertmanager, and an alert as its alerts. */
+
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { FULL_CAPS, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
+import { type Block, type SafeLink, toDocument } from "#delivery/rules/message/document.ts";
 import {
-  type SafeLink,
+  toCommands,
   toInert,
-  toLabelled,
-  toMemberLines,
-  toRowLine,
-} from "#delivery/rules/message/outline-lines.ts";
+  toPlain,
+  toPlainLines,
+  toPlainOf,
+} from "#delivery/rules/message/write-document.ts";
 import { formatIso } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -52,7 +53,6 @@ export const MAX_BODY_BYTES = 900_000;
 const MEMBER_ROWS = 10;
 /** Annotations have no limit of their own, but the messages that are built from them have limits. */
 const CAPS = {
-  ...FULL_CAPS,
   advice: { maxLines: 12, maxChars: 1_200 },
   members: { rows: MEMBER_ROWS, rowChars: 160, chars: 1_200 },
 };
@@ -69,25 +69,24 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
   };
 }
 
+const nameTop = (label: string) => `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`;
+
 function toAnnotations(message: AlertMessage): Record<string, string> {
   const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
-  const outline = outlineAlert(whole, "whole", CAPS);
-  const { subject, brief, verdict, facts, details, sparkline, top, members, advice, commands, links } =
-    outline;
+  const document = toDocument(whole, "whole", CAPS);
+  const { subject, brief, blocks, links } = document;
+  const named = (wanted: Block["name"]) => blocks.filter(({ name }) => name === wanted);
   const annotations: Record<string, string> = {
-    summary: brief === "" ? subject : brief,
-    verdict: verdict.map(toLabelled).join("\n"),
-    description: [subject, ...facts, ...details].join("\n"),
-    counts: sparkline,
-    rules: toMemberLines(members).join("\n"),
-    ...Object.fromEntries(
-      top.map(({ label, rows }) => [
-        `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`,
-        rows.map(toRowLine).join("\n"),
-      ]),
-    ),
-    advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
-    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), text])),
+    summary: brief,
+    verdict: toPlainOf(document, "verdict").join("\n"),
+    description: [subject, ...toPlainOf(document, "facts")].join("\n"),
+    counts: toPlainOf(document, "curve").join(""),
+    rules: toPlainLines({ blocks: named("members") }).join("\n"),
+    ...Object.fromEntries(named("top").map((block) => [nameTop(block.heading), toPlain(block).join("\n")])),
+    advice: named("advice")
+      .flatMap((block) => [block.heading, ...toPlain(block)])
+      .join("\n"),
+    ...Object.fromEntries(toCommands(document)),
     zone_name: message.zoneName ?? "",
   };
   const written = Object.entries(annotations).filter(([, text]) => text !== "");
@@ -149,7 +148,7 @@ export function toAlertmanagerAlerts(
 ): AlertmanagerAlert[] {
   const { atMs, posted, firingForMs, labels: own = {}, postedLabels = {} } = options;
   const { zoneLabels: zone = {} } = message;
-  const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
+  const generatorURL = toDocument(message, "whole", CAPS).links[0]?.href;
   const annotations = toAnnotations(message);
   const isResolved = message.state === "resolved" || isEnding(message.reason);
   const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {

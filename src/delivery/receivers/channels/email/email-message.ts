@@ -1,8 +1,13 @@
 import { createHash } from "node:crypto";
 import { describeReason } from "#delivery/rules/message/describe-alert.ts";
+import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { showsMembers, toMembersFile } from "#delivery/rules/message/group-members.ts";
-import { FULL_CAPS, type Outline, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
-import { toMemberLines, toPlainLines } from "#delivery/rules/message/outline-lines.ts";
+import {
+  type Dialect,
+  toParagraphs,
+  toPlainLines,
+  writeLines,
+} from "#delivery/rules/message/write-document.ts";
 import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
@@ -49,63 +54,44 @@ function toThreadId({ dedupeKey }: AlertMessage): string {
   return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
 }
 
-function renderHtmlTop({ top }: Outline): string {
-  if (top.length === 0) return "";
-  const rows = top.flatMap(({ label, rows }) =>
-    rows.map(({ value, count, share }, index) => {
-      const heading = index === 0 ? escapeHtml(label) : "";
-      const code = `<code>${escapeHtml(value)}</code>`;
-      return `<tr><td>${heading}</td><td>${code}</td><td align="right">${count}</td><td align="right">${share}</td></tr>`;
-    }),
-  );
-  return `<table cellpadding="3">\n${rows.join("\n")}\n</table>`;
-}
+const HTML: Dialect = {
+  label: (text) => `<b>${escapeHtml(text)}</b>: `,
+  own: escapeHtml,
+  text: escapeHtml,
+  code: (text) => `<code>${escapeHtml(text)}</code>`,
+  link: (text, _, href) => `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(text)}</a>`,
+};
 
-function renderHtmlLines(lines: readonly string[]): string {
-  return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
-}
-
-function renderHtmlRows(rows: Outline["verdict"]): string {
-  const lines = rows.map(({ label, text, isCode = false }) => {
-    return `<b>${escapeHtml(label)}</b>: ${isCode ? `<code>${escapeHtml(text)}</code>` : escapeHtml(text)}`;
+function renderTop(block: Block): string[] {
+  return block.lines.map(([value, numbers], index) => {
+    const heading = index === 0 ? escapeHtml(block.heading) : "";
+    const cells = (numbers?.cells ?? []).map((cell) => `<td align="right">${cell}</td>`);
+    return `<tr><td>${heading}</td><td><code>${escapeHtml(value?.text ?? "")}</code></td>${cells.join("")}</tr>`;
   });
-  return lines.length === 0 ? "" : `<p>${lines.join("<br>\n")}</p>`;
 }
 
-function renderHtmlLinks({ links }: Outline): string {
-  const anchors = links.map(({ title, href }) => {
-    return `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(title)}</a>`;
-  });
-  return anchors.length === 0 ? "" : `<p>${anchors.join(" · ")}</p>`;
+function renderBlock(block: Block): string {
+  const { name, heading } = block;
+  const lines = writeLines(block, HTML).map((pieces) => pieces.join(""));
+  if (name === "links") return `<p>${lines.join(" · ")}</p>`;
+  if (name === "advice") {
+    return `<p><b>${escapeHtml(heading)}</b></p>\n<blockquote>${lines.join("<br>\n")}</blockquote>`;
+  }
+  const above = heading === "" ? [] : [`${escapeHtml(heading)}:`];
+  return `<p>${[...above, ...lines].join("<br>\n")}</p>`;
 }
 
-function renderHtml(outline: Outline, color: string): string {
-  const { statusText, subject, headline, facts, details, sparkline, advice } = outline;
-  const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
-  const parts = [
-    `<h2 style="color:${color}">${escapeHtml(statusText)}</h2>`,
-    `<p><b>${escapeHtml(subject)}</b></p>`,
-    renderHtmlRows(outline.verdict),
-    `<p>${escapeHtml(headline)}</p>`,
-    sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
-    `<p>${[...facts, ...details].map(escapeHtml).join("<br>\n")}</p>`,
-    renderHtmlLinks(outline),
-    renderHtmlRows(outline.commands),
-    renderHtmlLines(toMemberLines(outline.members)),
-    renderHtmlLines(outline.digest),
-    renderHtmlTop(outline),
-    advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
-  ];
-  const body = parts.filter((part) => part !== "").join("\n");
+function renderHtml(document: Document, color: string): string {
+  const body = [
+    `<h2 style="color:${color}">${escapeHtml(document.statusText)}</h2>`,
+    `<p><b>${escapeHtml(document.subject)}</b></p>`,
+    ...toParagraphs(document).flatMap((blocks) =>
+      blocks[0]?.name === "top"
+        ? [`<table cellpadding="3">\n${blocks.flatMap(renderTop).join("\n")}\n</table>`]
+        : blocks.map(renderBlock),
+    ),
+  ].join("\n");
   return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
-}
-
-function renderText(outline: Outline): string {
-  const { statusText, subject, links } = outline;
-  const shown = links.map(({ title, href }) => `${unlink(title)}: ${href}`);
-  // A link stays as it is: with a character inside it would not lead anywhere.
-  const lines = toPlainLines(outline, shown).map((line) => (shown.includes(line) ? line : unlink(line)));
-  return `${[unlink(`${statusText}: ${subject}`), "", ...lines].join("\n")}\n`;
 }
 
 /** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
@@ -126,8 +112,8 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
   // In a preview the page once more would be taken for a second one.
   const isAddition = isEnding(message.reason) || message.reason === "advice";
   const view = isAddition ? "transition" : "whole";
-  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
-  const { status, subject, headline } = outline;
+  const document = toDocument(message, view, { members: MEMBERS });
+  const { status, statusText, subject, headline } = document;
   const thread = `longwatch.${toThreadId(message)}`;
   const root = `<${thread}@${domain}>`;
   // A mailbox that got no earlier mail of the alert has nothing to thread by.
@@ -140,8 +126,8 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
     messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
     ...(isFirst ? {} : { inReplyTo: root, references: root }),
     subject: isFirst ? title : `Re: ${title}`,
-    text: renderText(outline),
-    html: renderHtml(outline, status === "resolved" ? GREEN : COLORS[message.severity]),
+    text: `${[unlink(`${statusText}: ${subject}`), "", ...toPlainLines(document, unlink)].join("\n")}\n`,
+    html: renderHtml(document, status === "resolved" ? GREEN : COLORS[message.severity]),
     priority: isUrgent && message.reason !== "advice" ? "high" : "normal",
     headers: {
       "auto-submitted": "auto-generated",
@@ -149,7 +135,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
       "x-longwatch-state": message.state,
       "x-longwatch-severity": message.severity,
     },
-    ...(showsMembers(message) && (outline.members?.rest.length ?? 0) > 0
+    ...(showsMembers(message) && (document.members?.rest.length ?? 0) > 0
       ? { attachments: [{ filename: "rules.txt", content: toMembersFile(message), contentType: TEXT }] }
       : {}),
   };

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { describeReason } from "#delivery/rules/message/describe-alert.ts";
+import { toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import { FULL_CAPS, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
-import { toInert, toPlainLines } from "#delivery/rules/message/outline-lines.ts";
+import { leaveOut, toInert, toPlainLines } from "#delivery/rules/message/write-document.ts";
 import { createSecret } from "#lib/secret.ts";
 import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -18,7 +18,7 @@ import {
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import { postParts } from "../../post.ts";
 
 /**
  * Limits of the Alert API in characters; the limit of `details` covers all its keys and values (docs.opsgenie.com,
@@ -58,24 +58,21 @@ const PART_ROOM = { chars: OPSGENIE_LIMITS.note - 500, lineChars: 2_000, measure
 
 /** Returns the full text of the alert; for advice, which becomes a note next to the description, only the advice. */
 function toDescription(message: AlertMessage, maxChars: number): string {
-  const elsewhere = showsMembers(message) ? { elsewhere: "in the notes" } : {};
+  const elsewhere = showsMembers(message) ? "in the notes" : undefined;
   const view = message.reason === "advice" ? "transition" : "whole";
-  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } });
+  const document = toDocument(message, view, { members: { ...MEMBERS, elsewhere } });
   // A cut link would not work, so only the text before the links is cut.
-  const links = outline.links.map(({ title, href }) => `\n${toInert(title)}: ${href}`).join("");
-  const text = toPlainLines(outline).map(toInert).join("\n");
+  const links = document.links.map(({ title, href }) => `\n${toInert(title)}: ${href}`).join("");
+  const text = toPlainLines(leaveOut(document, "links"), toInert).join("\n");
   return `${cutText(text, maxChars - Array.from(links).length)}${links}`;
 }
 
 function createAlert(message: AlertMessage): OpsgenieRequest {
-  const { subject, brief } = outlineAlert(message, "whole", {
-    ...FULL_CAPS,
-    title: OPSGENIE_LIMITS.entity,
-  });
+  const { subject, brief } = toDocument(message, "whole", { title: OPSGENIE_LIMITS.entity });
   const { severity, kind, zoneId, zoneName, zoneLabels = {}, ruleId, dedupeKey } = message;
   const rule = ruleId === null ? "" : toInert(toLine(ruleId, 200));
   const body = {
-    message: cutText(toInert(brief === "" ? subject : brief), OPSGENIE_LIMITS.message),
+    message: cutText(toInert(brief), OPSGENIE_LIMITS.message),
     alias: dedupeKey,
     description: toDescription(message, OPSGENIE_LIMITS.description),
     entity: cutText(toInert(subject), OPSGENIE_LIMITS.entity),
@@ -97,7 +94,7 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
 
 /** Returns the headline of an acknowledgement, which names the person. */
 function noteWho(message: AlertMessage): string {
-  const { headline } = outlineAlert(message, "transition");
+  const { headline } = toDocument(message, "transition");
   return message.reason === "acknowledged" ? toInert(headline) : describeReason(message);
 }
 
@@ -124,7 +121,7 @@ export function toOpsgenieRequests(
   }
   // A create request for an open alert only raises its count; the priority has a request of its own.
   const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });
-  const rest = outlineAlert(message, "whole", { ...FULL_CAPS, members: MEMBERS }).members?.rest ?? [];
+  const rest = toDocument(message, "whole", { members: MEMBERS }).members?.rest ?? [];
   const notes = partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
   );
@@ -160,23 +157,15 @@ function createSender(options: Options, ownUrl: string, render: Render): Notifie
   const mistakes = /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"];
   const endpoint = openEndpoint(name, createSecret(options.url ?? ownUrl), options.network ?? {}, mistakes);
   return async (message, sending) => {
-    const requests = render(message);
-    return sendParts(requests.length, sending, async (index) => {
-      const request = requests[index];
-      if (request === undefined) return null;
-      const { method, path, byAlias, body } = request;
-      await post(extendEndpoint(endpoint, path, byAlias ? { identifierType: "alias" } : {}), {
-        method,
-        headers: { authorization: `GenieKey ${apiKey.reveal()}` },
-        body: JSON.stringify(body),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock: options.clock,
-        signal: sending.signal,
-        confirms: (reply) => readReply(reply.body, taken) !== null,
-        secrets: [apiKey],
-      });
-      return null;
-    });
+    const requests = render(message).map(({ method, path, byAlias, body }) => ({
+      endpoint: extendEndpoint(endpoint, path, byAlias ? { identifierType: "alias" } : {}),
+      method,
+      headers: { authorization: `GenieKey ${apiKey.reveal()}` },
+      body: JSON.stringify(body),
+      confirms: (reply: { readonly body: string }) => readReply(reply.body, taken) !== null,
+      secrets: [apiKey],
+    }));
+    return postParts(requests, options, sending);
   };
 }
 

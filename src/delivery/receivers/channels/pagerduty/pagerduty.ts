@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { describeBriefly, describeReason } from "#delivery/rules/message/describe-alert.ts";
+import { toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers } from "#delivery/rules/message/group-members.ts";
-import { FULL_CAPS, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
-import { toInertPlain, toLabelled, toRowLine } from "#delivery/rules/message/outline-lines.ts";
+import { toCommands, toInertPlain, toPlain, toPlainOf } from "#delivery/rules/message/write-document.ts";
 import { formatIso } from "#lib/format.ts";
 import { createSecret } from "#lib/secret.ts";
 import { cutText, toLine } from "#lib/text.ts";
@@ -20,7 +20,7 @@ import {
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post } from "../../post.ts";
+import { postParts } from "../../post.ts";
 
 /**
  * Limits of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com,
@@ -66,22 +66,22 @@ function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action
 }
 
 function toDetails(message: AlertMessage): Record<string, unknown> {
-  const caps = { ...FULL_CAPS, members: MEMBERS };
-  const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
-  const { verdict, facts, details, sparkline, top, members, advice, commands } = outline;
+  const document = toDocument({ ...message, reason: "first" }, "whole", { members: MEMBERS });
+  const { blocks, members } = document;
+  const [verdict, facts, curve] = (["verdict", "facts", "curve"] as const).map((name) =>
+    toPlainOf(document, name, toInertPlain),
+  );
   const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
   const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
+  const lists = blocks.filter(({ name }) => name === "top" || name === "advice");
   return {
-    ...(verdict.length === 0 ? {} : { verdict: verdict.map(toLabelled).map(toInertPlain) }),
+    ...(verdict?.length === 0 ? {} : { verdict }),
     status: describeReason(message),
-    facts: [...facts, ...details.map(toInertPlain)],
-    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), toInertPlain(text)])),
+    facts,
+    ...Object.fromEntries(toCommands(document).map(([label, text]) => [label, toInertPlain(text)])),
     ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
-    ...(sparkline === "" ? {} : { counts: sparkline }),
-    ...Object.fromEntries(
-      top.map(({ label, rows }) => [label, rows.map((row) => toInertPlain(toRowLine(row)))]),
-    ),
-    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInertPlain) }),
+    ...(curve?.length === 0 ? {} : { counts: curve?.join("") }),
+    ...Object.fromEntries(lists.map((block) => [block.heading, toPlain(block, toInertPlain)])),
   };
 }
 
@@ -109,7 +109,7 @@ export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
   const event_action = toAction(message);
   const dedup_key = message.dedupeKey;
   if (event_action !== "trigger") return { event_action, dedup_key };
-  const { links } = outlineAlert(message, "whole");
+  const { links } = toDocument(message, "whole");
   const [first] = links;
   return {
     event_action,
@@ -142,21 +142,14 @@ const US_URL = "https://events.pagerduty.com/v2/enqueue";
  * @throws {UsageError} for a bad URL or key
  */
 function createSender(options: Options): Notifier["send"] {
-  const { name, routingKey, clock } = options;
+  const { name, routingKey } = options;
   const isKey = /^[\x21-\x7e]{32}$/.test(routingKey.reveal());
   const mistakes = isKey ? [] : ["routingKey: must be 32 characters"];
   const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
-  return async (message, { signal }) => {
-    await post(endpoint, {
-      headers: {},
-      body: JSON.stringify({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) }),
-      timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-      clock,
-      signal,
-      confirms: ({ body }) => readReply(body, taken) !== null,
-      secrets: [routingKey],
-    });
-    return { providerReference: null };
+  const confirms = (reply: { readonly body: string }) => readReply(reply.body, taken) !== null;
+  return async (message, sending) => {
+    const body = JSON.stringify({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) });
+    return postParts([{ endpoint, body, confirms, secrets: [routingKey] }], options, sending);
   };
 }
 

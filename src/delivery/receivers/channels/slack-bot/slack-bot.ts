@@ -1,6 +1,7 @@
 /** The channel of a Slack app. */
+
 import { z } from "zod";
-import { needsNotification } from "#delivery/rules/message/outline-lines.ts";
+import { needsNotification } from "#delivery/rules/message/write-document.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -16,11 +17,12 @@ import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint
 import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
 import {
   MEMBER_ROWS,
+  NO_PREVIEWS,
   SLACK_LIMITS,
   toSlackMessage,
   toSlackParts,
   toWholeSlackMessage,
-} from "../slack/slack-blocks.ts";
+} from "../slack/slack.ts";
 
 const settings = {
   /** `xoxb-...` with the scope `chat:write`. */
@@ -129,7 +131,6 @@ interface SlackApi {
 }
 
 const API_URL = "https://slack.com/api";
-const NO_PREVIEWS = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
 
 /** The Web API answers 200 to every request; `ok` is the result. */
 const verdict = z.object({

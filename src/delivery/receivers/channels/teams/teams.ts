@@ -1,14 +1,9 @@
 /** The channel of Teams, and an alert as its card. */
 
 import { describeBriefly } from "#delivery/rules/message/describe-alert.ts";
+import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import {
-  FULL_CAPS,
-  type Outline,
-  type OutlineCaps,
-  outlineAlert,
-} from "#delivery/rules/message/outline-alert.ts";
-import { toMemberLines } from "#delivery/rules/message/outline-lines.ts";
+import { type Dialect, fit, toParagraphs, writeLines } from "#delivery/rules/message/write-document.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import {
@@ -19,7 +14,7 @@ import {
   secretText,
 } from "../../channel-definition.ts";
 import { openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import { postParts } from "../../post.ts";
 
 /** Limit of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
 export const TEAMS_MAX_BYTES = 28_000;
@@ -31,21 +26,6 @@ const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(escapeExp
 const MEMBER_ROWS = 10;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 160, chars: 2_000, measure: measureJson } as const;
 const PART_ROOM = { chars: 22_000, lineChars: 2_000, measure: measureJson } as const;
-
-const CAPS: OutlineCaps = { ...FULL_CAPS, members: MEMBERS };
-/** Caps to try in order while the card is too large. The last fit always. The list of rules is never cut. */
-const STEPS: readonly OutlineCaps[] = [
-  { ...FULL_CAPS, value: 60, advice: { maxLines: 20, maxChars: 1_400 }, members: MEMBERS },
-  {
-    title: 80,
-    headline: 150,
-    value: 40,
-    verdict: 120,
-    topRows: 2,
-    advice: { maxLines: 8, maxChars: 500 },
-    members: MEMBERS,
-  },
-];
 
 type Color = "default" | "accent" | "good" | "warning" | "attention";
 
@@ -112,74 +92,25 @@ function line(
   return { type: "RichTextBlock", ...style, inlines };
 }
 
-function renderTop({ top }: Outline): RichTextBlock[] {
-  return top.flatMap(({ label, rows }, index) => [
-    line([run(label, { weight: "bolder" })], index === 0 ? { separator: true } : { spacing: "small" }),
-    ...rows.map(({ value, count, share }) =>
-      line([run(value, { fontType: "monospace" }), run(` ${count} (${share})`)], { spacing: "none" }),
-    ),
-  ]);
-}
+const RUNS: Dialect<TextRun> = {
+  label: (text) => run(`${text}: `, { isSubtle: true }),
+  own: (text) => run(text),
+  text: (text) => run(text),
+  code: (text) => run(text, { fontType: "monospace" }),
+  link: (text) => run(text),
+};
 
-function renderRows(rows: Outline["verdict"]): RichTextBlock[] {
-  return rows.map(({ label, text, isCode = false }) =>
-    line([run(`${label}: `, { isSubtle: true }), run(text, isCode ? { fontType: "monospace" } : {})], {
-      spacing: "small",
-    }),
-  );
-}
-
-function renderMembers({ members }: Outline): RichTextBlock[] {
-  return toMemberLines(members).map((text, index) =>
-    index === 0
-      ? line([run(text, { weight: "bolder" })], { separator: true })
-      : line([run(text.trimStart())], { spacing: "none" }),
-  );
-}
-
-function renderAdvice({ advice }: Outline): RichTextBlock[] {
-  if (advice === null) return [];
+/** Returns the lines of a block. A heading separates the first block of a paragraph from the paragraph before. */
+function toLines(block: Block, isFirst: boolean): RichTextBlock[] {
+  const { name, heading } = block;
+  const isList = name === "top" || name === "members";
+  const style =
+    name === "headline" || name === "curve" ? {} : ({ spacing: isList ? "none" : "small" } as const);
+  const above = isFirst ? ({ separator: true } as const) : ({ spacing: "small" } as const);
   return [
-    line([run(advice.heading, { weight: "bolder" })], { separator: true }),
-    ...advice.lines.map((text) => line([run(text)], { spacing: "small" })),
+    ...(heading === "" ? [] : [line([run(heading, { weight: "bolder" })], above)]),
+    ...writeLines(block, RUNS).map((runs) => line(runs, style)),
   ];
-}
-
-function renderBody(outline: Outline, color: Color): RichTextBlock[] {
-  const { statusText, subject, headline, facts, details, sparkline } = outline;
-  const style = { weight: "bolder", size: "large" } as const;
-  return [
-    line([run(statusText, { ...style, color }), run(subject === "" ? "" : ` · ${subject}`, style)]),
-    ...renderRows(outline.verdict),
-    ...(headline === "" ? [] : [line([run(headline)])]),
-    ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),
-    ...[...facts, ...details].map((fact) => line([run(fact)], { spacing: "small" })),
-    ...renderRows(outline.commands),
-    ...renderMembers(outline),
-    ...outline.digest.map((text) => line([run(text)], { spacing: "small" })),
-    ...renderTop(outline),
-    ...renderAdvice(outline),
-  ].map((block) => ({ ...block, inlines: block.inlines.filter(({ text }) => text !== "") }));
-}
-
-function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
-  const elsewhere = showsMembers(message) ? { elsewhere: "in the next cards" } : {};
-  const outline = outlineAlert(message, "transition", {
-    ...caps,
-    members: { ...caps.members, ...elsewhere },
-  });
-  const { status, statusText, links } = outline;
-  const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
-  const actions = links.slice(0, MAX_ACTIONS).map(({ title, href }) => ({
-    type: "Action.OpenUrl" as const,
-    title: escapeExpressions(title),
-    url: href,
-  }));
-  return envelop(
-    escapeExpressions(`${statusText}: ${toLine(describeBriefly(message), caps.title)}`),
-    renderBody(outline, color),
-    actions,
-  );
 }
 
 type Card = TeamsMessage["attachments"][0]["content"];
@@ -202,19 +133,39 @@ function envelop(
   return { type: "message", attachments: [{ contentType, contentUrl: null, content }] };
 }
 
+function open(message: AlertMessage): Document {
+  const elsewhere = showsMembers(message) ? "in the next cards" : undefined;
+  return toDocument(message, "transition", { members: { ...MEMBERS, elsewhere } });
+}
+
 /** Returns an Adaptive Card of text runs, in which no text can format, cut until it fits into a message. */
 export function toTeamsMessage(message: AlertMessage): TeamsMessage {
-  let card = toCard(message, CAPS);
-  for (const caps of STEPS) {
-    if (Buffer.byteLength(JSON.stringify(card)) <= TEAMS_MAX_BYTES) break;
-    card = toCard(message, caps);
-  }
-  return card;
+  const document = open(message);
+  const { status, statusText, subject, links } = document;
+  const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
+  const style = { weight: "bolder", size: "large" } as const;
+  const title = [
+    run(statusText, { ...style, color }),
+    ...(subject === "" ? [] : [run(` · ${subject}`, style)]),
+  ];
+  const actions = links.slice(0, MAX_ACTIONS).map(({ title, href }) => ({
+    type: "Action.OpenUrl" as const,
+    title: escapeExpressions(title),
+    url: href,
+  }));
+  const brief = escapeExpressions(`${statusText}: ${toLine(describeBriefly(message), 200)}`);
+  const write = (fitting: Document) => {
+    const lines = toParagraphs(fitting).flatMap((blocks) =>
+      blocks.flatMap((block, index) => (block.name === "links" ? [] : toLines(block, index === 0))),
+    );
+    return envelop(brief, [line(title), ...lines], actions);
+  };
+  return fit(document, write, (card) => Buffer.byteLength(JSON.stringify(card)) - TEAMS_MAX_BYTES);
 }
 
 /** Returns further cards with the names of the rules that do not fit into the card itself. */
 function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
-  const rest = outlineAlert(message, "transition", CAPS).members?.rest ?? [];
+  const rest = open(message).members?.rest ?? [];
   return partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     envelop(
       escapeExpressions(title),
@@ -257,18 +208,8 @@ function confirms({ status, body }: { readonly status: number; readonly body: st
 function createSender(options: Options): Notifier["send"] {
   const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
   return async (message, sending) => {
-    const parts = renderTeams(message);
-    return sendParts(parts.length, sending, async (index) => {
-      await post(endpoint, {
-        headers: {},
-        body: JSON.stringify(parts[index]),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock: options.clock,
-        signal: sending.signal,
-        confirms,
-      });
-      return null;
-    });
+    const parts = renderTeams(message).map((card) => ({ endpoint, body: JSON.stringify(card), confirms }));
+    return postParts(parts, options, sending);
   };
 }
 

@@ -4,10 +4,10 @@ import {
   TOP_KEYS,
   TOP_LABELS,
 } from "#delivery/rules/message/describe-alert.ts";
+import { type Block, type Document, describeTopValue, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import { FULL_CAPS, type Outline, outlineAlert } from "#delivery/rules/message/outline-alert.ts";
-import { describeTopValue, toLabelled } from "#delivery/rules/message/outline-lines.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "#delivery/rules/message/text-width.ts";
+import { leaveOut, toParagraphs, toPlain } from "#delivery/rules/message/write-document.ts";
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -23,7 +23,7 @@ const LABEL_LIMIT = 30;
 export const MEMBER_ROWS = 10;
 const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 160, chars: 1_500 } as const;
 const REST_ROOM = { chars: 200_000, lineChars: 800, most: 1 } as const;
-const CAPS = { ...FULL_CAPS, headline: 400, verdict: 400, advice: { maxLines: 12, maxChars: 1_200 } };
+const CAPS = { headline: 400, verdict: 400, advice: { maxLines: 12, maxChars: 1_200 } };
 
 const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
   critical: "onRed",
@@ -64,28 +64,34 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
   );
 }
 
-function renderAdvice({ advice }: Outline, { paint, columns }: Page): string[] {
-  if (advice === null) return [];
-  const text = advice.lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
-  return [paint("bold", cutToWidth(advice.heading, columns)), ...text];
+/** Returns the lines of a block, wrapped, with its heading. */
+function renderBlock(block: Block, { paint, columns }: Page): string[] {
+  const { name, heading, lines } = block;
+  const texts = toPlain(block);
+  if (name === "curve") return texts.map((curve) => paint("yellow", curve.slice(-columns)));
+  if (name === "verdict") {
+    return texts.flatMap((text, index) => {
+      const [first = "", ...others] = wrapText(text, columns);
+      return [first.replace(lines[index]?.[0]?.text ?? "", (label) => paint("bold", label)), ...others];
+    });
+  }
+  const indent = name === "advice" ? "  " : "";
+  const wrapped = texts.flatMap((text) => wrapText(text, columns - indent.length));
+  if (name === "headline") return wrapped.map((line) => paint("bold", line));
+  const above = heading === "" ? [] : [paint("bold", cutToWidth(heading, columns))];
+  return [...above, ...wrapped.map((line) => `${indent}${line}`)];
 }
 
-function renderLinks({ links }: Outline, { paint }: Page): string[] {
+function renderLinks({ links }: Document, { paint }: Page): string[] {
   // Not cut and not wrapped: half a link leads nowhere.
   return links.map(({ title, href }) => paint("dim", `${cutToWidth(title, LABEL_LIMIT)}: ${href}`));
 }
 
-function renderVerdict({ verdict }: Outline, { paint, columns }: Page): string[] {
-  return verdict.flatMap((row) => {
-    const [first = "", ...others] = wrapText(toLabelled(row), columns);
-    return [first.replace(row.label, (label) => paint("bold", label)), ...others];
-  });
-}
-
 /** Returns the commands below the frame and each on one line, so that they can be copied in a terminal of any width. */
-function renderCommands({ commands }: Outline, { paint }: Page, command: string): string {
-  return commands
-    .map(({ label, text }) => `${paint("dim", `${label}:`)}\n${callWith(text, command)}\n`)
+function renderCommands({ blocks }: Document, { paint }: Page, command: string): string {
+  return blocks
+    .flatMap(({ name, lines }) => (name === "commands" ? lines : []))
+    .map(([label, code]) => `${paint("dim", `${label?.text}:`)}\n${callWith(code?.text ?? "", command)}\n`)
     .join("");
 }
 
@@ -96,38 +102,13 @@ function callWith(text: string, command: string): string {
   return text.replace(PROGRAM, () => command);
 }
 
-function outline(message: AlertMessage): Outline {
-  const elsewhere = showsMembers(message) ? { elsewhere: "above" } : {};
-  return outlineAlert(message, "transition", { ...CAPS, members: { ...MEMBER_ROOM, ...elsewhere } });
-}
-
-function renderDigest({ digest }: Outline, columns: number): string[] {
-  return digest.flatMap((line) => wrapText(toLine(line, 1_000), columns));
-}
-
-function renderMembers({ members }: Outline, { paint, columns }: Page): string[] {
-  if (members === null) return [];
-  const { heading, rows, others, more } = members;
-  const lines = [...rows, ...others, ...(more === null ? [] : [more])];
-  return [paint("bold", heading), ...lines.flatMap((line) => wrapText(line, columns))];
-}
-
 /** Returns the names that do not fit into the frame, to print above it: the frame must stay visible. */
-function renderRest(message: AlertMessage, { paint, columns }: Page): string {
-  const rest = outline(message).members?.rest ?? [];
-  const lines = partMembers(message, rest, REST_ROOM).flatMap((part) => [part.title, ...part.lines]);
-  return lines
+function renderRest(message: AlertMessage, { members }: Document, { paint, columns }: Page): string {
+  return partMembers(message, members?.rest ?? [], REST_ROOM)
+    .flatMap((part) => [part.title, ...part.lines])
     .flatMap((line) => wrapText(line, columns))
     .map((line) => `${paint("dim", line)}\n`)
     .join("");
-}
-
-function renderFacts({ headline, sparkline, facts, details }: Outline, { paint, columns }: Page): string[] {
-  return [
-    ...wrapText(headline, columns).map((line) => paint("bold", line)),
-    ...(sparkline === "" ? [] : [paint("yellow", sparkline.slice(-columns))]),
-    ...[...facts, ...details].flatMap((line) => wrapText(line, columns)),
-  ];
 }
 
 function frame(
@@ -159,38 +140,34 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const message = howToList === undefined ? given : { ...given, howToList: callWith(howToList, command) };
   const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
   const page: Page = { paint: options.paint, columns };
-  const shown = outline(message);
-  const { subject, status } = shown;
-  if (isEnding(message.reason)) return renderResolved(message, shown, page);
+  const elsewhere = showsMembers(message) ? "above" : undefined;
+  const shown = toDocument(message, "transition", { ...CAPS, members: { ...MEMBER_ROOM, elsewhere } });
+  const { subject, status, blocks } = shown;
+  const named = (name: Block["name"]) =>
+    blocks.flatMap((block) => (block.name === name ? renderBlock(block, page) : []));
+  if (isEnding(message.reason)) return renderResolved(message, [...named("facts"), ...named("digest")], page);
   if (status === "advice") {
-    return frame(
-      `ADVICE ${subject}`,
-      "onCyan",
-      [[...renderAdvice(shown, page), ...shown.facts.flatMap((line) => wrapText(line, columns))]],
-      page,
-    );
+    return frame(`ADVICE ${subject}`, "onCyan", [[...named("advice"), ...named("facts")]], page);
   }
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
   const parts = [
-    renderVerdict(shown, page),
-    renderFacts(shown, page),
-    renderMembers(shown, page),
-    renderDigest(shown, columns),
-    renderTop(message, page),
-    renderAdvice(shown, page),
+    ...toParagraphs(leaveOut(shown, "links", "commands")).map((paragraph) =>
+      paragraph[0]?.name === "top"
+        ? renderTop(message, page)
+        : paragraph.flatMap((block) => renderBlock(block, page)),
+    ),
     localUrl === null
       ? []
       : [options.paint("dim", `Open in Longwatch: ${localUrl}/alerts/${message.alertId}`)],
     renderLinks(shown, page),
   ];
   const framed = frame(head, BADGES[message.severity], parts, page);
-  return `${renderRest(message, page)}${framed}${renderCommands(shown, page, command)}`;
+  return `${renderRest(message, shown, page)}${framed}${renderCommands(shown, page, command)}`;
 }
 
-function renderResolved(message: AlertMessage, shown: Outline, { paint, columns }: Page): string {
+function renderResolved(message: AlertMessage, lines: readonly string[], { paint, columns }: Page): string {
   const badge = message.reason === "settled" ? " SETTLED " : " RESOLVED ";
   const brief = toLine(describeBriefly({ ...message, ruleTitle: null }), 400);
   const title = wrapText(brief, columns - badge.length).join("\n  ");
-  const named = renderDigest(shown, columns).map((line) => `  ${line}\n`);
-  return `${paint("onGreen", badge)} ${title}\n  ${cutToWidth(shown.facts.join(""), columns)}\n${named.join("")}`;
+  return `${paint("onGreen", badge)} ${title}\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }

@@ -4,7 +4,7 @@ import {
   isAdvised,
   TOP_KEYS,
 } from "#delivery/rules/message/describe-alert.ts";
-import { toSafeLinks } from "#delivery/rules/message/outline-lines.ts";
+import { toSafeLinks } from "#delivery/rules/message/document.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { cutText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";

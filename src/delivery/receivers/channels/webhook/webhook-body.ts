@@ -1,6 +1,6 @@
 import { isAdvised } from "#delivery/rules/message/describe-alert.ts";
+import { toSafeLinks } from "#delivery/rules/message/document.ts";
 import { showsMembers } from "#delivery/rules/message/group-members.ts";
-import { takeFitting, toSafeLinks } from "#delivery/rules/message/outline-lines.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { cutText, escapeUnits } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -53,47 +53,29 @@ const PART_BYTES = MAX_BODY_BYTES - 1_000;
 const MOST_PARTS = 10;
 
 function trim(message: AlertMessage, caps: Caps): AlertMessage {
-  const cut = <Text extends string | null>(text: Text) =>
-    (text === null ? text : cutText(text, caps.chars)) as Text;
-  const cutRows = (rows: AlertMessage["top"]["ips"]) =>
-    rows.slice(0, caps.rows).map((row) => ({ ...row, value: cut(row.value) }));
+  const { ruleId, ruleTitle, headline, howToSilence, verdict, marked, disagreement, unknownActions } =
+    message;
+  const { details, members, exclusion, advice } = message;
   // No word of a closed list is as long as the shortest cut.
-  const cutTexts = <Value>(value: Value): Value =>
-    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === "string" ? cut(one) : one));
-  const { top, advice, verdict, marked, disagreement, unknownActions, exclusion } = message;
+  const cut = <Value>(value: Value): Value =>
+    JSON.parse(JSON.stringify(value, (_, one) => (typeof one === "string" ? cutText(one, caps.chars) : one)));
+  const top = Object.entries(message.top).map(([key, rows]) => [key, rows.slice(0, caps.rows)]);
+  const text = isAdvised(message) && advice.text !== null ? stripMarkdown(advice.text) : null;
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
+    ...cut({ ruleId, ruleTitle, headline, howToSilence, verdict, marked, disagreement, unknownActions }),
+    ...cut({ details: details?.slice(0, caps.rows), top: Object.fromEntries(top) as AlertMessage["top"] }),
     traits: undefined,
     silenceBy: undefined,
-    ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.members) }),
-    ruleId: cut(message.ruleId),
-    ruleTitle: cut(message.ruleTitle),
-    headline: cut(message.headline),
-    ...(message.details === undefined ? {} : { details: message.details.slice(0, caps.rows).map(cut) }),
-    howToSilence: cut(message.howToSilence),
-    ...(marked === undefined ? {} : { marked: cut(marked) }),
-    ...(disagreement === undefined ? {} : { disagreement: cut(disagreement) }),
-    ...(unknownActions === undefined ? {} : { unknownActions: unknownActions.map(cut) }),
+    members: members?.slice(0, caps.members),
     // A cut command would be another one.
-    ...(exclusion === undefined ? {} : { exclusion: trimExclusion(exclusion, caps.chars) }),
-    ...(verdict === undefined ? {} : { verdict: cutTexts(verdict) }),
+    exclusion: exclusion && trimExclusion(exclusion, caps.chars),
     sparkline: message.sparkline.slice(-caps.points),
     links: trimLinks(message.links, caps.linkBytes),
-    top: {
-      ips: cutRows(top.ips),
-      asns: cutRows(top.asns),
-      countries: cutRows(top.countries),
-      paths: cutRows(top.paths),
-      userAgents: cutRows(top.userAgents),
-      ja4s: cutRows(top.ja4s),
-    },
     advice: {
       state: isAdvised(message) ? advice.state : "unavailable",
-      text:
-        advice.text === null || !isAdvised(message)
-          ? null
-          : cutText(stripMarkdown(advice.text), caps.adviceChars),
+      text: text === null ? null : cutText(text, caps.adviceChars),
       reason: cut(advice.reason),
     },
   };
@@ -111,8 +93,13 @@ function trimExclusion(
 
 /** Returns the links that fit. A link is never cut. */
 function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["links"] {
-  const safe = toSafeLinks(links).map(({ title, href }) => ({ title, url: href }));
-  return takeFitting(safe, bytes, (link) => Buffer.byteLength(toHarmlessJson(link)));
+  let left = bytes;
+  return toSafeLinks(links).flatMap(({ title, href }) => {
+    const cost = Buffer.byteLength(toHarmlessJson({ title, url: href }));
+    if (cost > left) return [];
+    left -= cost;
+    return [{ title, url: href }];
+  });
 }
 
 /** Returns JSON whose bytes are harmless in a log, a terminal or a page. Its values are unchanged. */

@@ -12,7 +12,7 @@ import {
   secretText,
 } from "../../channel-definition.ts";
 import { openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import { postParts } from "../../post.ts";
 import { toOcsfFinding } from "./to-ocsf-finding.ts";
 import { MAX_BODY_BYTES, MEMBER_ROWS, toWebhookBodies } from "./webhook-body.ts";
 
@@ -64,24 +64,14 @@ function createSender(options: Options): Notifier["send"] {
   return async (message, sending) => {
     const atMs = clock();
     const timestamp = String(Math.floor(atMs / 1_000));
-    const bodies = renderWebhook(message, atMs, options.format);
-    return sendParts(bodies.length, sending, async (index) => {
-      const { deliveryKey, signal } = sending;
+    const parts = renderWebhook(message, atMs, options.format).map((body, index) => {
+      const { deliveryKey } = sending;
       const id = toWebhookId(index === 0 ? deliveryKey : `${deliveryKey}-members-${index}`);
-      const body = bodies[index] ?? "";
-      await post(endpoint, {
-        headers: {
-          "webhook-id": id,
-          "webhook-timestamp": timestamp,
-          "webhook-signature": signWebhook(secrets, { id, timestamp, body }),
-        },
-        body,
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock,
-        signal,
-      });
-      return null;
+      const signature = signWebhook(secrets, { id, timestamp, body });
+      const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature };
+      return { endpoint, headers, body };
     });
+    return postParts(parts, options, sending);
   };
 }
 

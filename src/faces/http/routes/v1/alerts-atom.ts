@@ -1,4 +1,5 @@
 /** The alerts as an Atom feed. */
+
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
@@ -7,8 +8,8 @@ import { parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { maskNullable } from "#archive/rules/mask.ts";
 import { listAlerts } from "#db/alerts/alert-reports.ts";
 import type { AlertRow } from "#db/alerts/alerts.ts";
-import { outlineAlert } from "#delivery/rules/message/outline-alert.ts";
-import { toPlainLines } from "#delivery/rules/message/outline-lines.ts";
+import { toDocument } from "#delivery/rules/message/document.ts";
+import { leaveOut, toPlainLines } from "#delivery/rules/message/write-document.ts";
 import { escapeMarkup, toLine } from "#lib/text.ts";
 import { known, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
 import type { OperationParts } from "../../operations.ts";
@@ -48,7 +49,7 @@ function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
   const { id, state, severity, kind, zoneId, firedAt, headline } = summariseAlert(row);
   const stored = parseDetails(row.details).message;
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
-  const outline = message === null ? null : outlineAlert(message, "whole");
+  const document = message === null ? null : toDocument(message, "whole");
   const shown = isMasked ? maskNullable(headline) : headline;
   const said = shown === null ? `alert ${id}` : toLine(shown, MAX_TITLE_CHARS);
   const title = state === "resolved" ? `Resolved: ${said}` : `${severity.toUpperCase()}: ${said}`;
@@ -59,8 +60,8 @@ function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
     publishedAt: firedAt,
     updatedAt: toAlertRecord(row).transitions.at(-1)?.at ?? firedAt,
     categories: [["state", state], ["severity", severity], ["kind", kind], ...zone],
-    lines: outline === null ? [] : toPlainLines(outline),
-    links: outline?.links ?? [],
+    lines: document === null ? [] : toPlainLines(leaveOut(document, "links")),
+    links: document?.links ?? [],
   };
 }
 

@@ -1,0 +1,147 @@
+/** How a document is written: in the dialect of a receiver, as plain text, and as much of it as fits. */
+
+import { countCharacters, cutText } from "#lib/text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { NOTICED } from "#model/words.ts";
+import type { Block, Document, Line } from "./document.ts";
+
+/** Similar characters without a meaning, for those that later programs may read as markup or a mention. */
+const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": "ˋ" };
+
+const MENTION = /@(?=[\p{L}\p{N}_])/gu;
+
+/** Makes text harmless for a receiver that forwards it to programs with a markup of their own. */
+export function toInert(text: string): string {
+  return text.replace(/[<>&`]/g, (mark) => LOOKALIKES[mark] ?? mark).replace(MENTION, "@\u2060");
+}
+
+/**
+ * Makes text harmless for a receiver with plain text fields, such as PagerDuty. `&`, `<` and `>` stay, so that an
+ * address or a command can be copied. `@` and the backtick are replaced, because they have a meaning in the chats to
+ * which the receiver forwards.
+ */
+export function toInertPlain(text: string): string {
+  return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
+}
+
+/** How a receiver writes the pieces of a line. `cap` is the maximum length of the result in code points. */
+export type Dialect<Written = string> = Readonly<
+  Record<Line[number]["as"], (text: string, cap: number, href: string) => Written>
+>;
+
+/** Returns the lines of a block, each as its written pieces. */
+export function writeLines<Written>({ lines, cap }: Block, dialect: Dialect<Written>): Written[][] {
+  return lines.map((line) => line.map(({ as, text, href = "" }) => dialect[as](text, cap, href)));
+}
+
+const SUMMARY: readonly string[] = ["headline", "curve", "facts"];
+
+/** Returns the blocks of a document by paragraph: the top lists are one, and so is what an alert counts. */
+export function toParagraphs({ blocks }: Pick<Document, "blocks">): Block[][] {
+  return [...Map.groupBy(blocks, ({ name }) => (SUMMARY.includes(name) ? "summary" : name)).values()];
+}
+
+/** Returns the lines of a block as plain text, without its heading. */
+export function toPlain(block: Block, escape = (text: string) => text): string[] {
+  const dialect = {
+    label: (text: string) => `${escape(text)}: `,
+    text: escape,
+    code: escape,
+    own: escape,
+    link: (text: string, _: number, href: string) => `${escape(text)}: ${href}`,
+  };
+  return writeLines(block, dialect).map((pieces) => pieces.join(""));
+}
+
+/** Returns the lines of the blocks of this name as plain text. */
+export function toPlainOf(
+  { blocks }: Document,
+  wanted: Block["name"],
+  escape?: (text: string) => string,
+): string[] {
+  return blocks.flatMap((block) => (block.name === wanted ? toPlain(block, escape) : []));
+}
+
+/** Returns the commands with their labels in lower case. */
+export function toCommands({ blocks }: Document): (readonly [label: string, text: string])[] {
+  const lines = blocks.flatMap((block) => (block.name === "commands" ? block.lines : []));
+  return lines.map(([label, code]) => [label?.text.toLowerCase() ?? "", code?.text ?? ""]);
+}
+
+/** Returns a document as lines of plain text, with an empty line between paragraphs. Its title is left out. */
+export function toPlainLines(document: Pick<Document, "blocks">, escape = (text: string) => text): string[] {
+  return toParagraphs(document).flatMap((blocks, index) => [
+    ...(index === 0 ? [] : [""]),
+    ...blocks.flatMap((block) => {
+      const { name, heading } = block;
+      const lines = toPlain(block, escape);
+      if (heading === "") return lines;
+      return [`${escape(heading)}${name === "advice" ? "" : ":"}`, ...lines.map((line) => `  ${line}`)];
+    }),
+  ]);
+}
+
+/** Returns the document without the blocks of these names. */
+export function leaveOut(document: Document, ...names: readonly Block["name"][]): Document {
+  return { ...document, blocks: document.blocks.filter(({ name }) => !names.includes(name)) };
+}
+
+/** The blocks that are shortened, the least important first. The others have limits of their own and stay whole. */
+const SHORTENED = ["advice", "top", "facts", "links", "verdict"] as const;
+/** A longer text is cut before its line is left out. */
+const LEAST_CHARS = 120;
+
+/**
+ * Returns a document as `write` writes it, shortened by priority until it fits. `excessOf` returns by how much something
+ * written is too large. Texts longer than `LEAST_CHARS` are cut, then lines are left out from the end. Longwatch's own
+ * words, values and links are never cut, and no line of the verdict is left out.
+ */
+export function fit<Written>(
+  document: Document,
+  write: (document: Document) => Written,
+  excessOf: (written: Written) => number,
+): Written {
+  let fitted = { document, written: write(document) };
+  for (const name of SHORTENED) {
+    let shorter = fitted;
+    for (;;) {
+      const excess = excessOf(shorter.written);
+      const blocks = excess > 0 ? shorten(shorter.document.blocks, name, excess) : null;
+      if (blocks === null) break;
+      const next = { ...document, blocks };
+      shorter = { document: next, written: write(next) };
+    }
+    // A block whose space is not the one that is exceeded stays as it is.
+    if (excessOf(shorter.written) < excessOf(fitted.written)) fitted = shorter;
+  }
+  return fitted.written;
+}
+
+/** Returns the blocks with the last line of this name cut or left out; null if there is no such line. */
+function shorten(blocks: readonly Block[], name: Block["name"], excess: number): readonly Block[] | null {
+  const cutLast = (line: Line): Line | null => {
+    const run = line.at(-1);
+    const chars = run?.as === "text" || run?.as === "code" ? countCharacters(run.text) : 0;
+    if (run === undefined || chars <= LEAST_CHARS) return null;
+    // A little more than necessary, because the sign of the cut takes space.
+    const text = cutText(run.text, Math.max(chars - excess - 10, LEAST_CHARS));
+    return [...line.slice(0, -1), { ...run, text }];
+  };
+  const gives = (line: Line) => cutLast(line) !== null || (name !== "verdict" && line[0]?.as !== "own");
+  const block = blocks.findLast((one) => one.name === name && one.lines.some(gives));
+  const last = block?.lines.findLast(gives);
+  if (block === undefined || last === undefined) return null;
+  const lines = block.lines.flatMap((line) => (line === last ? [cutLast(line) ?? []] : [line]));
+  const kept = { ...block, lines: lines.filter((line) => line.length > 0) };
+  return blocks.map((one) => (one === block ? kept : one)).filter((one) => one.lines.length > 0);
+}
+
+/**
+ * Returns whether a channel that updates its message in place must notify as well: the alert got worse, has new
+ * attackers or an urgent verdict, opened again, or is a reminder that nobody acknowledged. Advice and the end of an alert change the message without notifying.
+ */
+export function needsNotification({ reason, state, isQuiet = false }: AlertMessage): boolean {
+  if (isQuiet) return false;
+  if (reason === "repeat") return state === "firing";
+  return reason === "turned" || reason === "verdict" || (reason !== "first" && NOTICED.includes(reason));
+}
