@@ -4,7 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { CoverageHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { judged } from "../detection/judged-hours.ts";
-import { epochMs, names } from "../postgres/terms.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { judgedHours } from "../schema/sources.ts";
 
@@ -160,10 +160,10 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
     select ${w.zoneId} as "zoneId", ${epochMs(sql`min(${w.sealedAt})`)} as "firstSealAt",
       ${epochMs(sql`min(${w.startsAt}) filter (where ${isOpen} and ${w.startsAt} >= first_at + interval '2 hours')`)}
         as "oldestOpenAt"
-    from ${coverageWindows} ${w}
-    join (select ${w.zoneId}, min(${w.startsAt}) as first_at from ${coverageWindows} ${w} group by 1) f
-      using (${names(w.zoneId)})
-    where ${isAsked} group by ${w.zoneId} order by ${w.zoneId}`);
+    from unnest(${sql.param([...query.zoneIds])}::integer[]) as z(id)
+    cross join lateral (select min(${w.startsAt}) as first_at from ${coverageWindows} ${w} where ${w.zoneId} = z.id) f
+    join ${coverageWindows} ${w} on ${w.zoneId} = z.id and ${w.startsAt} >= ${since}
+    group by ${w.zoneId} order by ${w.zoneId}`);
   const gaps = await db
     .select({
       zoneId: w.zoneId,

@@ -145,7 +145,7 @@ const suspect = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<typeo
     return {
       since: first.since,
       headline: `Zone ${zoneId}: the platform's answers cannot be right and have been held back since ${showTime(first.since)} UTC. ${first.reason}`,
-      next: see(`coverage --zone ${zoneId}`),
+      next: `See docs/runbooks/the-platform-answers-incompletely.md and npm run -s longwatch -- coverage --zone ${zoneId}`,
     };
   },
   recovered: ({ zoneId }) => `Zone ${zoneId}: the platform shows the known events again`,
