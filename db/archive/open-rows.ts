@@ -5,13 +5,14 @@ import type pg from "pg";
 import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
 import { toColumnSql } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
+import type { EventQuery } from "#model/search-condition.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { copyQuery, copyToFile } from "../postgres/copy.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
-import { and, type EventQuery, type SearchClause, toCondition, toMoment } from "./search-condition.ts";
+import { isAsked, toMoment } from "./search-condition.ts";
 
 const e = alias(wafEvents, "e");
 
@@ -38,7 +39,7 @@ export async function readOpenRows(
   spans: readonly Span[],
   { skip, limit, matching, present }: Place,
 ): Promise<ArchivedEvent[]> {
-  const condition = toCondition(zoneId, query, spans);
+  const condition = isAsked(zoneId, query, spans);
   const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;
   const from = isCommon
     ? sql`${wafEvents} ${e} where ${condition}`
@@ -49,11 +50,7 @@ export async function readOpenRows(
   return found.rows.map(toFoundEvent);
 }
 
-interface OnwardQuery {
-  /** Epoch ms; [from, to). */
-  readonly from: number;
-  readonly to: number;
-  readonly clauses: readonly SearchClause[];
+interface OnwardQuery extends EventQuery {
   /** The last event of the previous page, which lies in the span; null for the first page. */
   readonly after: EventKey | null;
   readonly limit: number;
@@ -68,13 +65,13 @@ export async function searchOnward(
   zoneId: number,
   { from, to, clauses, after, limit }: OnwardQuery,
 ): Promise<ArchivedEvent[]> {
-  const condition = toCondition(zoneId, { from: after?.occurredAt ?? from, to, clauses });
+  const condition = isAsked(zoneId, { from: after?.occurredAt ?? from, to, clauses });
   const isAfter =
     after === null
-      ? []
-      : [sql`(${e.occurredAt}, ${e.logId}) > (${toMoment(after.occurredAt)}, ${after.logId}::text)`];
+      ? sql``
+      : sql` and (${e.occurredAt}, ${e.logId}) > (${toMoment(after.occurredAt)}, ${after.logId}::text)`;
   const { rows } = await db.execute<FoundColumns>(sql`
-    select ${sql.raw(FOUND_COLUMNS)} from ${wafEvents} ${e} where ${and([condition, ...isAfter])}
+    select ${sql.raw(FOUND_COLUMNS)} from ${wafEvents} ${e} where ${condition}${isAfter}
     order by ${e.occurredAt}, ${e.logId} limit ${limit}`);
   return rows.map(toFoundEvent);
 }
@@ -117,7 +114,7 @@ export async function countMatches(
   const found = await tx
     .select({ first: epochMs(sql`min(${e.occurredAt})`), total: count() })
     .from(e)
-    .where(toCondition(zoneId, query, spans))
+    .where(isAsked(zoneId, query, spans))
     .groupBy(sql`${e}.tableoid`);
   return found.map(({ first, total }) => {
     const from = first - (first % DAY_MS);
@@ -166,7 +163,7 @@ export async function countEvents(
     const [counted] = await tx
       .select({ total: count() })
       .from(e)
-      .where(toCondition(zoneId, { ...part, clauses: [] }));
+      .where(isAsked(zoneId, { ...part, clauses: [] }));
     const total = counted?.total ?? 0;
     if (total > 0) counts.push({ ...part, total });
   }
@@ -210,14 +207,14 @@ export async function copyOpenRows(
       : sql` and (${e.occurredAt} < ${toMoment(after.occurredAt)} or ${e.logId} < ${after.logId})`;
   const order =
     part === undefined ? sql`` : sql` order by ${e.occurredAt} desc, ${e.logId} desc limit ${part.limit}`;
-  const isAsked = toCondition(zoneId, query, spans);
+  const condition = isAsked(zoneId, query, spans);
   const isOf =
     addressesOf === undefined
       ? sql``
-      : sql` and coalesce(${e.ip}, '') in (select coalesce(${e.ip}, '') from ${wafEvents} ${e} where ${isAsked} and
+      : sql` and coalesce(${e.ip}, '') in (select coalesce(${e.ip}, '') from ${wafEvents} ${e} where ${condition} and
           (${e.ruleId} = any (${sql.param([...addressesOf.ruleIds])}::text[]) or ${e.url} ~ ${addressesOf.pattern}))`;
   const select = sql`select ${sql.raw(selected.join(", "))} from ${wafEvents} ${e}
-    where ${isAsked}${isOf}${isBehind}${order}`;
+    where ${condition}${isOf}${isBehind}${order}`;
   // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost
   // twice as much.
   if (part !== undefined && query.clauses.length === 0)

@@ -4,8 +4,15 @@ import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { readSqlState } from "#lib/errors.ts";
 import { formatIso } from "#lib/format.ts";
-import { columnOf, type SearchColumn, toColumnSql, toOlderSpelling } from "#model/fields.ts";
+import { toColumnSql } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
+import {
+  connectives,
+  type Dialect,
+  type EventQuery,
+  type LikeTest,
+  toCondition,
+} from "#model/search-condition.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
 import { transact } from "../postgres/transaction.ts";
 import { wafEvents } from "../schema/events.ts";
@@ -17,76 +24,52 @@ export function toMoment(ms: number): SQL {
   return sql`${formatIso(ms)}::timestamptz`;
 }
 
+const join = (parts: readonly SQL[], separator: string) => sql.join([...parts], sql.raw(separator));
+const { and, or } = connectives(sql.raw, join);
+
+/** Over `e`, of any table that has these columns. Every text of the caller's is a parameter. */
+const POSTGRES: Dialect<SQL> = {
+  ...{ raw: sql.raw, and, or },
+  toText: (column) => toColumnSql(column, "e."),
+  isNot: (condition) => sql`${condition} is not true`,
+  isOneOf: (text, texts, column) =>
+    and([toEquals(sql.raw(text), texts), ...(column === "path" ? mayHavePath(texts) : [])]),
+  isLike: (text, test) => {
+    const folded = fold(sql.raw(text), test);
+    if (test.kind === "like") return sql`${folded} like ${test.pattern}`;
+    return sql`${folded} like any(${sql.param([...test.patterns])}::text[])`;
+  },
+  isWithin: (text, { kind, networks }) =>
+    kind === "within"
+      ? or(networks.map((network) => toWithin(sql.raw(text), network)))
+      : sql`event_network(${sql.raw(text)}) <<= any(${sql.param([...networks])}::inet[])`,
+};
+
 /**
  * Returns the condition for the events `e` of waf_events that a query asks for, of its whole window or of parts of it. The
- * zone and the time come first: they decide which partitions are read. Every text of the caller's is a parameter.
+ * zone and the time come first: they decide which partitions are read.
  */
-export function toCondition(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
+export function isAsked(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
   const times = spans.map(
     ({ from, to }) => sql`(${e.occurredAt} >= ${toMoment(from)} and ${e.occurredAt} < ${toMoment(to)})`,
   );
-  return and([sql`${e.zoneId} = ${zoneId}::integer`, or(times), ...query.clauses.map(toClause)]);
-}
-
-/** A clause over `e`, of any table that has these columns. */
-function toClause({ columns, tests, isNegated }: SearchClause): SQL {
-  const passes = or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
-  // A test of an absent text is neither true nor false.
-  return isNegated === true ? sql`(${passes}) is not true` : passes;
-}
-
-function toTest(column: SearchColumn, test: SearchTest): SQL {
-  const written = toColumnSql(columnOf(column), "e.");
-  const passes = toTextTest(column, sql.raw(written), test);
-  const older = toOlderSpelling(column, written, test);
-  if (older === null) return passes;
-  return or([passes, and([sql.raw(older.isOlder), toTextTest(column, sql.raw(older.plain), test)])]);
-}
-
-function toTextTest(column: SearchColumn, text: SQL, test: SearchTest): SQL {
-  switch (test.kind) {
-    case "anything":
-      return sql`true`;
-    case "equals":
-      return and([toEquals(text, test.texts), ...(column === "path" ? [mayHavePath(test.texts)] : [])]);
-    case "within":
-      return or(test.networks.map((network) => toWithin(text, network)));
-    case "withinAny":
-      return sql`event_network(${text}) <<= any(${sql.param([...test.networks])}::inet[])`;
-    case "like":
-      return toLike(text, test);
-    case "likeAny":
-      return toLikeAny(text, test);
-    default:
-      return test satisfies never;
-  }
+  return and([sql`${e.zoneId} = ${zoneId}::integer`, or(times), toCondition(query.clauses, POSTGRES)]);
 }
 
 function toEquals(text: SQL, texts: readonly string[]): SQL {
-  const known = texts.filter((wanted) => wanted !== "");
-  const tests: SQL[] = [];
-  if (known.length === 1) tests.push(sql`${text} = ${known[0]}`);
-  else if (known.length > 1) tests.push(sql`${text} = any(${sql.param(known)}::text[])`);
-  if (known.length < texts.length) tests.push(sql`${text} is null`, sql`${text} = ''`);
-  return or(tests);
+  return texts.length === 1
+    ? sql`${text} = ${texts[0]}`
+    : sql`${text} = any(${sql.param([...texts])}::text[])`;
 }
 
 /** Rules most URLs out for a fraction of what finding their path costs. Only the path / can be missing in its URL. */
-function mayHavePath(texts: readonly string[]): SQL {
+function mayHavePath(texts: readonly string[]): SQL[] {
   const [path = ""] = texts;
-  return texts.length === 1 && path.length > 1 ? sql`strpos(${e.url}, ${path}) > 0` : sql`true`;
+  return texts.length === 1 && path.length > 1 ? [sql`strpos(${e.url}, ${path}) > 0`] : [];
 }
 
 /** Ignores case. The "C" collation folds ASCII letters only, whatever the database's locale; others are folded by name. */
-function toLike(text: SQL, { pattern, foldFrom, foldTo }: Extract<SearchTest, { kind: "like" }>): SQL {
-  return sql`${fold(text, foldFrom, foldTo)} like ${pattern}`;
-}
-
-function toLikeAny(text: SQL, { patterns, foldFrom, foldTo }: Extract<SearchTest, { kind: "likeAny" }>): SQL {
-  return sql`${fold(text, foldFrom, foldTo)} like any(${sql.param([...patterns])}::text[])`;
-}
-
-function fold(text: SQL, foldFrom: string, foldTo: string): SQL {
+function fold(text: SQL, { foldFrom, foldTo }: Pick<LikeTest, "foldFrom" | "foldTo">): SQL {
   const lower = sql`lower(${text} collate "C")`;
   return foldFrom === "" ? lower : sql`translate(${lower}, ${foldFrom}, ${foldTo})`;
 }
@@ -106,47 +89,6 @@ function toWithin(text: SQL, network: string): SQL {
     sql`${text} collate "C" < ${`${prefix}/`}`,
     exact,
   ]);
-}
-
-export function and(conditions: readonly SQL[]): SQL {
-  return sql`(${sql.join([...conditions], sql` and `)})`;
-}
-
-/** Returns `false` for an empty list: no test means no match. */
-function or(conditions: readonly SQL[]): SQL {
-  return conditions.length === 0 ? sql`false` : sql`(${sql.join([...conditions], sql` or `)})`;
-}
-
-/** Test of one text; the stage `search` says how each form comes about. A null counts as ''. */
-type SearchTest =
-  | { readonly kind: "anything" }
-  | { readonly kind: "equals"; readonly texts: readonly string[] }
-  | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
-  | {
-      readonly kind: "like";
-      readonly pattern: string;
-      readonly foldFrom: string;
-      readonly foldTo: string;
-    }
-  | {
-      readonly kind: "likeAny";
-      readonly patterns: readonly string[];
-      readonly foldFrom: string;
-      readonly foldTo: string;
-    };
-
-/** Some column passes some test; negated, none does. */
-export interface SearchClause {
-  readonly isNegated?: true;
-  readonly columns: readonly SearchColumn[];
-  readonly tests: readonly SearchTest[];
-}
-
-/** Events in [from, to), epoch ms, for which every clause holds. */
-export interface EventQuery {
-  readonly from: number;
-  readonly to: number;
-  readonly clauses: readonly SearchClause[];
 }
 
 const NO_TABLE = "42P01";

@@ -118,27 +118,6 @@ export function toColumnSql(column: string, prefix = ""): string {
   return part === undefined ? `${prefix}${column}` : toUrlPartSql(part, `${prefix}url`);
 }
 
-/** Removes port, brackets and the prefix of a mapped address. */
-const DRESSED = String.raw`^\[?(?:::ffff:)?([0-9.]+|[0-9a-f:]+)(?:\]|\]:[0-9]+|:[0-9]+)?$`;
-
-/**
- * Returns SQL, for Postgres and for DuckDB, for rows that were stored before `toPlainAddress` was
- * applied: whether an address has a port, brackets, a list or the mapped form, and the address without them. Null
- * if the column is another, or if the test is of a part of the text. Few rows pass the first, so the second may take longer.
- */
-export function toOlderSpelling(
-  column: string,
-  sql: string,
-  { kind }: { readonly kind: string },
-): { readonly isOlder: string; readonly plain: string } | null {
-  if (column !== "ip" || (kind !== "equals" && !kind.startsWith("within"))) return null;
-  const has = (text: string) => `strpos(${sql}, '${text}') > 0`;
-  return {
-    isOlder: `(${has(",")} or ${has(":")} and (${has(".")} or ${has("[")}))`,
-    plain: `regexp_replace(lower(trim(split_part(${sql}, ',', 1))), '${DRESSED}', '\\1')`,
-  };
-}
-
 /** One clause; several values mean any of them. */
 export interface Filter {
   /** The events that the clause does not match. An extension of the platform's search. */

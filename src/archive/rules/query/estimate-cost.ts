@@ -1,6 +1,6 @@
 import type { SearchColumn } from "#model/fields.ts";
+import type { TextTest } from "#model/search-condition.ts";
 import { asksMethod, type SearchPlan } from "./plan-search.ts";
-import type { TextTest } from "./text-test.ts";
 
 /**
  * Measured on 880,000 archived events, in microseconds of CPU per event. Reading costs 0.15, each text that is looked for

@@ -8,7 +8,8 @@ import { DAY_MS } from "#lib/units.ts";
 import type { Field, Filter } from "#model/fields.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
-import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
+import type { EventQuery, SearchClause, TextTest } from "#model/search-condition.ts";
+import { containsTest, joinTests, wildcardTest } from "./text-test.ts";
 
 /** A search or export body after the clamps of platform API spec 2.3. Times are epoch ms, the window is [from, to). */
 export interface Search {
@@ -33,20 +34,10 @@ export type Mistakes = Record<string, string[]>;
 /** Columns that free text searches. A rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
 
-/** A condition that holds if at least one of the columns passes at least one of the tests. */
-interface Clause {
-  readonly columns: readonly (Exclude<Field, "method"> | "message")[];
-  readonly tests: readonly TextTest[];
-  /** The condition holds if no column passes a test. */
-  readonly isNegated?: true;
-}
-
 /** A search in the form in which it runs: every clause must hold. */
-export interface SearchPlan
-  extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
-  readonly clauses: readonly Clause[];
+export interface SearchPlan extends EventQuery, Pick<Search, "groupBy" | "buckets" | "page" | "pageSize"> {
   /** Tests of the method, which only records have. Every one must hold. */
-  readonly methodClauses: readonly Omit<Clause, "columns">[];
+  readonly methodClauses: readonly Omit<SearchClause, "columns">[];
   readonly groupNames: readonly string[];
   /** Start of the first bucket. May be before 1970, unlike `from`. */
   readonly bucketsFrom: number;
@@ -66,7 +57,7 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     tests: isMany ? joinTests(toTests(filter)) : toTests(filter),
     ...(filter.not === true ? { isNegated: true as const } : {}),
   });
-  const asked: Clause[] = [];
+  const asked: SearchClause[] = [];
   const methodClauses: SearchPlan["methodClauses"][number][] = [];
   for (const filter of filters)
     if (filter.field === "method") methodClauses.push(toClause(filter));

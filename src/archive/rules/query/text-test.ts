@@ -1,33 +1,5 @@
-/** Runs of characters in this order, with anything between them. The patterns are Postgres's, with a backslash to escape. */
-export interface LikeTest {
-  readonly kind: "like";
-  /** Folded by `foldCase`. The first begins the text and the last ends it; either may be empty. */
-  readonly literals: readonly string[];
-  /**
-   * Matches a text with lower-case ASCII letters in which each letter of `foldFrom` was replaced by that of `foldTo`.
-   */
-  readonly pattern: string;
-  /** Letters beyond ASCII that the pattern holds in lower case, and their replacements by position. */
-  readonly foldFrom: string;
-  readonly foldTo: string;
-}
-
-/** Any of many. */
-interface LikeAnyTest {
-  readonly kind: "likeAny";
-  readonly likes: readonly LikeTest[];
-  readonly patterns: readonly string[];
-  readonly foldFrom: string;
-  readonly foldTo: string;
-}
-
-/** The test of one text. An unknown text counts as empty. */
-export type TextTest =
-  | { readonly kind: "anything" }
-  | { readonly kind: "equals"; readonly texts: readonly string[] }
-  | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
-  | LikeTest
-  | LikeAnyTest;
+/** The tests of one text. */
+import type { LikeTest, TextTest } from "#model/search-condition.ts";
 
 /** Returns the test whether a text contains another, ignoring case. */
 export function containsTest(needle: string): TextTest {

@@ -1,10 +1,14 @@
 /** A search as a condition of DuckDB. */
 import { clampTime } from "#lib/units.ts";
 import { toFileColumnSql } from "#model/archive-layout.ts";
-import { columnOf, toOlderSpelling } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
-import type { SearchPlan } from "../query/plan-search.ts";
-import type { LikeTest, TextTest } from "../query/text-test.ts";
+import {
+  type AddressTest,
+  connectives,
+  type EventQuery,
+  type LikeTest,
+  toCondition,
+} from "#model/search-condition.ts";
 
 /**
  * A piece of SQL for DuckDB. Every text of a caller is a value: `values` has them in the order of the `?` in `sql`. The
@@ -41,15 +45,7 @@ export function join(pieces: readonly Piece[], separator: string): Piece {
   };
 }
 
-/** Returns `true` for an empty list. */
-function and(conditions: readonly Piece[]): Piece {
-  return conditions.length === 0 ? raw("true") : duck`(${join(conditions, " and ")})`;
-}
-
-/** Returns `false` for an empty list: no test means no match. */
-function or(conditions: readonly Piece[]): Piece {
-  return conditions.length === 0 ? raw("false") : duck`(${join(conditions, " or ")})`;
-}
+const { and, or } = connectives(raw, join);
 
 function writeInteger(value: number): string {
   if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is not a whole number`);
@@ -69,42 +65,31 @@ export function toTimeCondition({ from, to }: Span): Piece {
 }
 
 /** Returns the condition for events of files of a version that pass every clause. A null counts as ''. */
-export function toClauses({ clauses }: Pick<SearchPlan, "clauses">, format: number): Piece {
-  return and(
-    clauses.map(({ columns, tests, isNegated }) => {
-      const passes = or(
-        columns.flatMap((column) =>
-          tests.map((test) => toTest(toFileColumnSql(columnOf(column), format), test)),
-        ),
-      );
-      // A test of an absent text is neither true nor false.
-      return isNegated === true ? duck`coalesce(not (${passes}), true)` : passes;
-    }),
-  );
-}
-
-function toTest(column: string, test: TextTest): Piece {
-  const passes = toTextTest(column, test);
-  const older = toOlderSpelling(column, column, test);
-  if (older === null) return passes;
-  return or([passes, and([...toCheapTest(column, test), raw(older.isOlder), toTextTest(older.plain, test)])]);
+export function toClauses({ clauses }: Pick<EventQuery, "clauses">, format: number): Piece {
+  return toCondition(clauses, {
+    ...{ raw, and, or, mayBeOlder },
+    toText: (column) => toFileColumnSql(column, format),
+    isNot: (condition) => duck`${condition} is not true`,
+    isOneOf: (text, texts) => duck`${raw(text)} in (${join(texts.map(bound), ", ")})`,
+    isLike: (text, test) =>
+      test.kind === "like" ? toLike(text, test) : or(test.likes.map((like) => toLike(text, like))),
+    isWithin: (text, { networks }) => isWithinAny(text, networks),
+  });
 }
 
 /** With more addresses or networks than this, one look at the spelling costs less. */
 const FEW = 4;
 
 /** Returns what every older spelling of the addresses passes, and few others: it is longer, and holds the address. */
-function toCheapTest(column: string, test: TextTest): readonly Piece[] {
+function mayBeOlder(column: string, test: AddressTest): Piece[] {
   const holds = (text: string) =>
     duck`contains(${raw(/[a-z]/.test(text) ? `lower(${column})` : column)}, ${bound(text)})`;
-  if (test.kind === "equals" && test.texts.length <= FEW)
-    return [
-      or(
-        test.texts.map(
-          (text) => duck`strlen(${raw(column)}) > ${Buffer.byteLength(text)} and ${holds(text)}`,
-        ),
-      ),
-    ];
+  if (test.kind === "equals") {
+    if (test.texts.length > FEW) return [];
+    const isLonger = (text: string) =>
+      duck`strlen(${raw(column)}) > ${Buffer.byteLength(text)} and ${holds(text)}`;
+    return [or(test.texts.map(isLonger))];
+  }
   if (test.kind !== "within" || test.networks.length > FEW) return [];
   const begins = test.networks.map(toWholeOctets);
   return begins.includes("") ? [] : [or(begins.map(holds))];
@@ -115,32 +100,6 @@ function toWholeOctets(network: string): string {
   const [address = "", length = ""] = network.split("/");
   const octets = address.split(".").slice(0, Math.min(3, Math.floor(Number(length) / 8)));
   return address.includes(":") ? "" : octets.map((octet) => `${octet}.`).join("");
-}
-
-function toTextTest(column: string, test: TextTest): Piece {
-  switch (test.kind) {
-    case "anything":
-      return raw("true");
-    case "equals":
-      return toEquals(column, test.texts);
-    case "within":
-    case "withinAny":
-      return isWithinAny(column, test.networks);
-    case "like":
-      return toLike(column, test);
-    case "likeAny":
-      return or(test.likes.map((like) => toLike(column, like)));
-    default:
-      return test satisfies never;
-  }
-}
-
-function toEquals(column: string, texts: readonly string[]): Piece {
-  const known = texts.filter((text) => text !== "");
-  const tests: Piece[] = [];
-  if (known.length > 0) tests.push(duck`${raw(column)} in (${join(known.map(bound), ", ")})`);
-  if (known.length < texts.length) tests.push(raw(`${column} is null or ${column} = ''`));
-  return or(tests);
 }
 
 /**
