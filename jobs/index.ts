@@ -102,7 +102,7 @@ export interface JobsDeps
   /** Null or left out if no destination is configured. */
   readonly forwarding?: Pick<
     ForwardEventsDeps,
-    "destinations" | "openedBlocks" | "ocsf" | "onForwarded"
+    "destinations" | "readStored" | "ocsf" | "onForwarded"
   > | null;
   readonly settings: JobSettings;
   /** Called with each delivered digest's channel and number of messages. */
@@ -193,7 +193,6 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
           createForwardEventsJob({
             ...deps,
             ...forwarding,
-            archive,
             eventDays: settings.retention.eventDays,
             again: (destination) => enqueue("forward-events", { destination }),
           }),

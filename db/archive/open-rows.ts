@@ -19,16 +19,8 @@ const e = alias(wafEvents, "e");
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
 
-interface Place {
-  readonly skip: number;
-  readonly limit: number;
-  /** How many events of the spans match, and about how many there are. */
-  readonly matching: number;
-  readonly present: number;
-}
-
 /**
- * Returns events of some spans, newest first; those of one millisecond by log id, byte by byte, the greatest first. Rare
+ * Returns events of some parts, newest first; those of one millisecond by log id, byte by byte, the greatest first. Rare
  * matches are found first, by whatever index knows them, and sorted. Common ones are met soon enough while reading in
  * order. Postgres would have to guess which, and guesses badly about texts.
  */
@@ -36,9 +28,16 @@ export async function readOpenRows(
   tx: Queryable,
   zoneId: number,
   query: EventQuery,
-  spans: readonly Span[],
-  { skip, limit, matching, present }: Place,
+  parts: readonly OpenCount[],
+  { skip, limit }: { readonly skip: number; readonly limit: number },
 ): Promise<ArchivedEvent[]> {
+  if (parts.length === 0) return [];
+  const spans = parts.map(({ from, to }) => ({
+    from: Math.max(from, query.from),
+    to: Math.min(to, query.to),
+  }));
+  const matching = sumOf(parts);
+  const present = query.clauses.length === 0 ? matching : sumOf(await countEvents(tx, zoneId, spans));
   const condition = isAsked(zoneId, query, spans);
   const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;
   const from = isCommon
@@ -50,7 +49,7 @@ export async function readOpenRows(
   return found.rows.map(toFoundEvent);
 }
 
-interface OnwardQuery extends EventQuery {
+export interface OnwardQuery extends EventQuery {
   /** The last event of the previous page, which lies in the span; null for the first page. */
   readonly after: EventKey | null;
   readonly limit: number;
@@ -100,11 +99,20 @@ export interface OpenCount extends Span {
   readonly total: number;
 }
 
-/**
- * Returns how many events of some spans match, day by day. A day is a partition: telling days apart by it costs nothing
- * per match.
- */
-export async function countMatches(
+const sumOf = (parts: readonly OpenCount[]) => parts.reduce((sum, { total }) => sum + total, 0);
+
+/** Returns how many events of some spans match, in parts of a day at most. */
+export function countOpen(
+  tx: Queryable,
+  zoneId: number,
+  query: EventQuery,
+  spans: readonly Span[] = [query],
+): Promise<OpenCount[]> {
+  return query.clauses.length === 0 ? countEvents(tx, zoneId, spans) : countMatches(tx, zoneId, query, spans);
+}
+
+/** Counts day by day. A day is a partition: telling days apart by it costs nothing per match. */
+async function countMatches(
   tx: Queryable,
   zoneId: number,
   query: EventQuery,
@@ -123,14 +131,10 @@ export async function countMatches(
 }
 
 /**
- * Returns how many events lie in some spans, in parts of an hour at most. Whole hours are as ingest counts them while it
- * stores; cut hours are counted. Hours of days past retention are not among them.
+ * Counts in parts of an hour at most. Whole hours are as ingest counts them while it stores; cut hours are counted. Hours of
+ * days past retention are not among them.
  */
-export async function countEvents(
-  tx: Queryable,
-  zoneId: number,
-  spans: readonly Span[],
-): Promise<OpenCount[]> {
+async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]): Promise<OpenCount[]> {
   if (spans.length === 0) return [];
   const whole = spans.flatMap(({ from, to }) => {
     const [first, end] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];
@@ -170,7 +174,7 @@ export async function countEvents(
   return counts;
 }
 
-interface OpenPart {
+export interface OpenPart {
   readonly spans: readonly Span[];
   readonly columns: readonly string[];
   readonly path: string;

@@ -14,7 +14,7 @@ import {
   toCondition,
 } from "#model/search-condition.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
-import { transact } from "../postgres/transaction.ts";
+import { runCancellable, transact } from "../postgres/transaction.ts";
 import { wafEvents } from "../schema/events.ts";
 
 const e = alias(wafEvents, "e");
@@ -29,7 +29,9 @@ const { and, or } = connectives(sql.raw, join);
 
 /** Over `e`, of any table that has these columns. Every text of the caller's is a parameter. */
 const POSTGRES: Dialect<SQL> = {
-  ...{ raw: sql.raw, and, or },
+  raw: sql.raw,
+  and,
+  or,
   toText: (column) => toColumnSql(column, "e."),
   isNot: (condition) => sql`${condition} is not true`,
   isOneOf: (text, texts, column) =>
@@ -127,6 +129,15 @@ export function inSearchTransaction<T>(
       ),
     ),
   );
+}
+
+/** Does the same for a search that ends when the signal aborts, with the time limit of one statement for all of its statements. */
+export function inSearchView<T>(
+  queries: Database,
+  signal: AbortSignal,
+  run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  return runCancellable(queries, signal, (database) => inSearchTransaction(database, run));
 }
 
 /** Once more where retention dropped a day that the search had seen a moment before: then it sees none. */

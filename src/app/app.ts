@@ -12,6 +12,7 @@ import { createMetrics } from "#faces/http/metrics.ts";
 import { readWeek } from "#health/digest.ts";
 import { reportExcessRights } from "#health/doctor/report-excess-rights.ts";
 import { createAskAdvice } from "#jobs/alerts/fetch-advice.ts";
+import { temporaryFolder } from "#jobs/archive/archive-store.ts";
 import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
@@ -35,7 +36,13 @@ import { createSchedule, type ScheduleEntry, staggerTicks, takeTurn } from "#sto
 import { openQueryPool } from "./list-routes.ts";
 import { measureIngest, measureJob } from "./measure.ts";
 import { openAlerting, openForwarding } from "./open-alerting.ts";
-import { createStorage, openArchiveFiles, openArchiveStore, watchBucket } from "./open-archive-store.ts";
+import {
+  createStorage,
+  openArchiveFiles,
+  openArchiveStore,
+  openReader,
+  watchBucket,
+} from "./open-archive-store.ts";
 import { checkPort, openHttp } from "./open-http.ts";
 import { openKeyring } from "./open-keyring.ts";
 import { grantSessions, openKeys } from "./open-keys.ts";
@@ -198,7 +205,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const settings = readSettings(config, platform);
   const storage = createStorage(config.archive, database.db);
   watchBucket({ database, storage, log }, stack);
-  const archive = config.archive.isWritten ? openArchiveStore(storage, stack) : null;
+  const store = openArchiveStore(storage, stack);
+  const archive = config.archive.isWritten ? store : null;
   const rereadKey = createKeyReader(config, log);
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
@@ -219,7 +227,11 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     configuredChannels: () => new Set(alerting.notifiers.keys()),
   };
   const verifyCrawler = createVerifyCrawler();
-  const forwarding = openForwarding({ config, metrics, clock });
+  const files = openReader(
+    { database, storage, log },
+    { duckdb: store.duckdb, scratch: temporaryFolder(storage.folder) },
+  );
+  const forwarding = openForwarding({ config, metrics, clock, queries: database, files });
   const jobs = createJobs({
     ...ingest,
     edge: watchedEdge,

@@ -1,6 +1,8 @@
 /** Opens channels and destinations. */
 
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { readStored } from "#archive/search/read-records.ts";
+import type { SearchDeps } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
@@ -119,22 +121,24 @@ function openAll(
   ]);
 }
 
+interface ForwardingParts extends SearchDeps, Pick<AlertingParts, "metrics" | "clock"> {
+  readonly config: Config;
+}
+
 /** Opens the destinations of the configuration file. Null if there are none. */
 export function openForwarding({
   config,
   metrics,
   clock,
-}: {
-  readonly config: Config;
-  readonly metrics: Metrics;
-  readonly clock: Clock;
-}): NonNullable<JobsDeps["forwarding"]> | null {
+  ...reading
+}: ForwardingParts): NonNullable<JobsDeps["forwarding"]> | null {
   const network = { allowPrivateNetworks: config.channels.allowPrivate };
   const opened = openDestinations(config.alerting.destinations, { clock, network });
   if (opened.length === 0) return null;
+  const deps = { ...reading, openedBlocks: createOpenedBlocks() };
   return {
     destinations: new Map(opened.map((destination) => [destination.name, destination])),
-    openedBlocks: createOpenedBlocks(),
+    readStored: (zoneId, page, signal) => readStored(deps, zoneId, page, signal),
     ocsf: { vendor: config.platformVendor, actions: config.alerting.actions },
     onForwarded(destination, { events, refused }) {
       metrics.forwarded.inc({ destination, result: "acknowledged" }, events);

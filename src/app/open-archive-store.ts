@@ -111,17 +111,25 @@ export async function openArchiveFiles(
     await Promise.all([...inPlaces.quick, ...inPlaces.long].map((one) => one.close()));
     await made.remove();
   });
+  return openReader(
+    { storage, log, database },
+    { duckdb, inPlaces, scratch, timeoutMs: config.http.queryTimeoutMs },
+  );
+}
+
+/** Returns a reader of archive days that notes damaged files for the alert. */
+export function openReader(
+  { database, storage, log }: Omit<ArchiveFilesParts, "config">,
+  options: Pick<Parameters<typeof createArchiveReader>[0], "duckdb" | "inPlaces" | "scratch" | "timeoutMs">,
+): ArchiveReader {
   const note = (file: ArchiveFile, damage: string | null) => {
     noteDamage(database.db, file, damage).catch((err: unknown) =>
       log.warn({ err }, "archive damage not noted"),
     );
   };
   return createArchiveReader({
-    duckdb,
-    inPlaces,
+    ...options,
     storage,
-    scratch,
-    timeoutMs: config.http.queryTimeoutMs,
     onDamaged: (error) => {
       log.error({ err: error }, "archive file damaged");
       note(error.file, error.damage);

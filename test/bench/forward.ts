@@ -2,6 +2,8 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { readStored } from "#archive/search/read-records.ts";
+import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { WORK_SESSIONS } from "#db/postgres/server.ts";
 import { openSink } from "#delivery/receivers/sinks/destination.ts";
@@ -114,12 +116,13 @@ async function measure(
     startAgoMs: null,
     sink: openSink({ name: "bench", kind: "webhook", settings }, { clock }),
   } as const;
+  const files = { read: () => Promise.reject(new Error("no archive")) } as unknown as ArchiveReader;
+  const reading = { queries: database, files, openedBlocks: createOpenedBlocks() };
   let hasMore = true;
   let forwarded = 0;
   const job = createForwardEventsJob({
     database,
-    archive: null,
-    openedBlocks: createOpenedBlocks(),
+    readStored: (...asked) => readStored(reading, ...asked),
     clock,
     log: createLog({ level: "warn", stream: process.stderr }),
     ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },

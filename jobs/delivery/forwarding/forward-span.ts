@@ -2,7 +2,8 @@ import { setTimeout } from "node:timers/promises";
 import { maskText } from "#archive/rules/mask.ts";
 import { planFilters } from "#archive/rules/query/plan-search.ts";
 import { formatEvent } from "#archive/rules/records/format-event.ts";
-import type { Queryable } from "#db/client.ts";
+import type { OnwardQuery } from "#db/archive/open-rows.ts";
+import type { Database, Queryable } from "#db/client.ts";
 import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
 import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
 import {
@@ -23,8 +24,7 @@ import { digest } from "#model/fingerprint.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
-import { spanOf, toReceipt } from "#model/waf-event.ts";
-import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
+import { type ArchivedEvent, spanOf, toReceipt } from "#model/waf-event.ts";
 
 const REASON_CHARS = 300;
 /** Pauses before events that the destination has postponed are sent again within a run. */
@@ -32,7 +32,19 @@ const PAUSES_MS = [1_000, 2_000, 4_000];
 /** One read for several batches, because it takes as many statements as a batch does. */
 const PAGE_EVENTS = 2_000;
 
-export interface SpanDeps extends StoredReader {
+/** A stored event, with its record if it was asked for and is kept. */
+interface StoredEvent extends ArchivedEvent {
+  readonly record: Buffer | undefined;
+}
+
+export interface SpanDeps {
+  readonly database: Database;
+  /** Returns the next events of a part of one UTC day, oldest first, wherever they are kept. */
+  readonly readStored: (
+    zoneId: number,
+    page: OnwardQuery & { readonly withRecords: boolean },
+    signal: AbortSignal,
+  ) => Promise<readonly StoredEvent[]>;
   readonly clock: Clock;
   readonly ocsf: OcsfSettings;
   /** How long events are kept. */
@@ -105,12 +117,8 @@ export async function forwardSpan(deps: SpanDeps, run: SpanRun): Promise<Forward
   let after: StoredEvent | null = null;
   for (;;) {
     signal.throwIfAborted();
-    const page: StoredEvent[] = await readStored(
-      deps,
-      zoneId,
-      { ...span, clauses, after, limit, withRecords },
-      signal,
-    );
+    const next = { ...span, clauses, after, limit, withRecords };
+    const page: readonly StoredEvent[] = await deps.readStored(zoneId, next, signal);
     const times = spanOf(page);
     if (times === null) break;
     after = page.at(-1) ?? null;

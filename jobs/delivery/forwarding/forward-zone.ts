@@ -2,7 +2,7 @@
 
 import { planFilters } from "#archive/rules/query/plan-search.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { countMatches } from "#db/archive/open-rows.ts";
+import { countOpen } from "#db/archive/open-rows.ts";
 import { inSearchTransaction } from "#db/archive/search-condition.ts";
 import type { Queryable } from "#db/client.ts";
 import {
@@ -168,7 +168,7 @@ async function countStored(
   return inSearchTransaction(database, async (tx) => {
     const archived = await readArchivedDays(tx, zoneId, span);
     if (archived.length > 0) return readCount ?? 0;
-    const counts = await countMatches(tx, zoneId, { ...span, clauses }, [span]);
+    const counts = await countOpen(tx, zoneId, { ...span, clauses });
     return counts.reduce((sum, { total }) => sum + total, 0);
   });
 }

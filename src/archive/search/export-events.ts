@@ -9,10 +9,9 @@ import { countBefore } from "#archive/rules/sql/find-rows.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { type ArchivedDay, readArchivedDays } from "#db/archive/archived-days.ts";
 import { copyOpenRows } from "#db/archive/open-rows.ts";
-import { inSearchTransaction } from "#db/archive/search-condition.ts";
-import { runCancellable } from "#db/postgres/transaction.ts";
+import { inSearchView } from "#db/archive/search-condition.ts";
 import type { EventKey } from "#model/waf-event.ts";
-import { findByMethod, writeFound } from "./find-by-method.ts";
+import { copyByMethod } from "./read-union.ts";
 import type { SearchDeps } from "./searching.ts";
 
 /** So many open rows are copied and written in some tens of milliseconds. */
@@ -120,35 +119,27 @@ interface OpenPart {
  * Copies the newest rows that are left and still in Postgres. If an archive day that is left is newer, copies nothing
  * and returns that day.
  */
-function copyNext(
+async function copyNext(
   wanted: Export,
   { to, after, endRow }: Rest,
   path: string,
 ): Promise<OpenPart | { readonly day: ArchivedDay }> {
   const { queries, zoneId, plan, form, signal } = wanted;
-  if (asksMethod(plan)) return copyByMethod(wanted, path);
-  return runCancellable(queries, signal, (database) =>
-    inSearchTransaction(database, async (tx, client) => {
-      const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
-      if (day !== undefined && day.to >= to) return { day };
-      if (endRow !== null) throw new Error("a day left the archive during its export");
-      const from = Math.max(day?.to ?? plan.from, plan.from);
-      const part = { after, limit: OPEN_ROWS };
-      const spans = [{ from, to }];
-      return {
-        from,
-        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: columnsOf(form), path, part }),
-      };
-    }),
-  );
-}
-
-/** The events are few, so one part holds all of them. */
-async function copyByMethod(wanted: Export, path: string): Promise<OpenPart> {
-  const { zoneId, plan, form, signal } = wanted;
-  const { events } = await findByMethod(wanted, zoneId, plan, signal);
-  await writeFound(zoneId, events, { path, columns: columnsOf(form) });
-  return { from: plan.from, rows: events.length };
+  const columns = columnsOf(form);
+  if (asksMethod(plan)) {
+    // The events are few, so one part holds all of them.
+    const { copied: rows } = await copyByMethod(wanted, zoneId, plan, { path, columns, signal });
+    return { from: plan.from, rows };
+  }
+  return inSearchView(queries, signal, async (tx, client) => {
+    const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
+    if (day !== undefined && day.to >= to) return { day };
+    if (endRow !== null) throw new Error("a day left the archive during its export");
+    const from = Math.max(day?.to ?? plan.from, plan.from);
+    const part = { after, limit: OPEN_ROWS };
+    const rows = await copyOpenRows(client, zoneId, plan, { spans: [{ from, to }], columns, path, part });
+    return { from, rows };
+  });
 }
 
 async function writeOpen(
@@ -187,4 +178,29 @@ async function writeArchived(
   await files.read([day.events], toStatements({ file, first, end }, plan, target), signal);
   const older = day.from > plan.from ? { to: day.from, after: null, endRow: null } : null;
   return { lines, rest: first > 0 ? { to, after: null, endRow: first } : older };
+}
+
+/** The parts of a plan that an audit entry is about. */
+export type ExportPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "methodClauses">;
+
+interface Exported {
+  readonly plan: ExportPlan;
+  readonly isMasked: boolean;
+}
+
+/**
+ * Returns the audit entry of an export: the actor, the zone and the time range. Of the filters the entry has only the
+ * fields: their texts may be addresses, and the entry outlives every erasure.
+ */
+export function describeExport(actor: string, zoneId: number, { plan, isMasked }: Exported) {
+  const details = {
+    from: new Date(plan.from).toISOString(),
+    to: new Date(plan.to).toISOString(),
+    filteredBy: [
+      ...new Set(plan.clauses.flatMap(({ columns }) => columns)),
+      ...(plan.methodClauses.length > 0 ? ["method"] : []),
+    ],
+    isMasked,
+  };
+  return { actor, action: "events.exported", subject: `zone ${zoneId}`, details };
 }

@@ -1,23 +1,28 @@
-/** Reads records, and a day's list of them. */
+/** Reads events in their order, and their records. */
 
 import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import {
-  countUpTo,
+  fetchOnward,
   fetchRecords,
   findRowsAt,
   readFoundRows,
   readRecords as readPlaced,
+  readRows,
 } from "#archive/rules/sql/find-rows.ts";
 import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
-import { searchOnward } from "#db/archive/open-rows.ts";
-import { inSearchTransaction } from "#db/archive/search-condition.ts";
-import { runCancellable } from "#db/postgres/transaction.ts";
+import { type OnwardQuery, searchOnward } from "#db/archive/open-rows.ts";
+import { inSearchView } from "#db/archive/search-condition.ts";
 import { readBlockRecords } from "#jobs/archive/copy-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { type EventKey, hashEventKey } from "#model/waf-event.ts";
-import { type FoundEvent, readArchivedRows } from "./find-rows.ts";
+import { type ArchivedEvent, type EventKey, hashEventKey } from "#model/waf-event.ts";
 import type { SearchDeps } from "./searching.ts";
+
+/** An event, and where its record is if its day is archived. */
+export interface FoundEvent extends ArchivedEvent {
+  /** Null if the event is in Postgres, and so is its record. */
+  readonly archived: { readonly records: ArchiveFile | null; readonly row: number } | null;
+}
 
 export interface RecordDeps extends SearchDeps {
   readonly openedBlocks: OpenedBlocks;
@@ -32,6 +37,18 @@ type Placed = EventKey & Pick<FoundEvent, "archived">;
 interface Place {
   readonly records: ArchiveFile;
   readonly row: number;
+}
+
+/** Returns the next events as `readOnward` does, with their records if they are asked for. */
+export async function readStored(
+  deps: RecordDeps,
+  zoneId: number,
+  { withRecords, ...page }: OnwardQuery & { readonly withRecords: boolean },
+  signal: AbortSignal,
+) {
+  const events = await readOnward(deps, zoneId, page, signal);
+  const records = withRecords ? await readRecords(deps, zoneId, events, signal) : [];
+  return events.map((event, index) => ({ ...event, record: records[index] }));
 }
 
 /** Returns the record of each of these events, in their order; undefined where none is kept. */
@@ -123,46 +140,22 @@ async function readFromFiles(
   );
 }
 
-interface DayPage {
-  /** Start of the UTC day, epoch ms. */
-  readonly from: number;
-  /** The last event of the previous page; null for the first page. */
-  readonly after: { readonly occurredAt: number; readonly logId: string } | null;
-  readonly limit: number;
-}
-
 /**
- * Returns the next events of a day after a position, oldest first; those of one millisecond by log id, byte by byte. A
- * position is an event, so a page stays the same when its day moves into the archive.
+ * Returns the next events of a part of one UTC day, oldest first, wherever they are kept; those of one millisecond by log
+ * id, byte by byte. A position is an event, so a page stays the same when its day moves into the archive.
  */
-export async function listDay(
+export async function readOnward(
   { queries, files }: SearchDeps,
   zoneId: number,
-  { from, after, limit }: DayPage,
+  page: OnwardQuery,
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
-  const window = { from, to: from + DAY_MS };
-  const found = await runCancellable(queries, signal, (database) =>
-    inSearchTransaction(database, async (tx) => {
-      const [day] = await readArchivedDays(tx, zoneId, window);
-      return day === undefined
-        ? { events: await searchOnward(tx, zoneId, { ...window, clauses: [], after, limit }) }
-        : { day };
-    }),
-  );
-  if ("events" in found) return found.events.map((event) => ({ ...event, archived: null }));
-  const { day } = found;
-  const first = after === null ? 0 : await skipTo(files, day.events, after, signal);
-  const count = Math.min(limit, day.rows - first);
-  return count <= 0 ? [] : readArchivedRows(files, [{ day, rows: { first, count } }], signal);
-}
-
-async function skipTo(
-  files: SearchDeps["files"],
-  file: Parameters<SearchDeps["files"]["pathOf"]>[0],
-  after: NonNullable<DayPage["after"]>,
-  signal: AbortSignal,
-): Promise<number> {
-  const [row = "[0]"] = await files.read([file], [countUpTo(files.pathOf(file), after)], signal);
-  return (JSON.parse(row) as [number])[0];
+  const found = await inSearchView(queries, signal, async (tx) => {
+    const [day] = await readArchivedDays(tx, zoneId, page);
+    return day ?? (await searchOnward(tx, zoneId, page));
+  });
+  if (Array.isArray(found)) return found.map((event) => ({ ...event, archived: null }));
+  const { events, records } = found;
+  const rows = await files.read([events], [fetchOnward(files.eventsFileOf(events), page)], signal);
+  return readRows(rows).map(({ file: _file, row, ...event }) => ({ ...event, archived: { records, row } }));
 }

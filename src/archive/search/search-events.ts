@@ -9,8 +9,9 @@ import { EVENT_FORMATS, type EventFormat, SEARCH_SOURCES } from "#model/kinds.ts
 import type { OcsfSettings } from "#model/ocsf.ts";
 import { IsoTime, Name, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { searchGroups, searchRows } from "./find-by-method.ts";
+import { searchRows } from "./find-rows.ts";
 import { type RecordDeps, readRecords } from "./read-records.ts";
+import { searchGroups } from "./read-union.ts";
 import {
   ABOUT_SEARCH,
   planNative,

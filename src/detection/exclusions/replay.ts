@@ -7,10 +7,7 @@ import {
   replayExclusion,
 } from "#archive/rules/sql/replay-exclusion.ts";
 import { type RecordDeps, readRecords } from "#archive/search/read-records.ts";
-import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { copyOpenRows } from "#db/archive/open-rows.ts";
-import { inSearchTransaction } from "#db/archive/search-condition.ts";
-import { runCancellable } from "#db/postgres/transaction.ts";
+import { readUnion } from "#archive/search/read-union.ts";
 import {
   ORIGIN_PATTERN,
   toUrlPattern,
@@ -60,81 +57,63 @@ export async function replayClause(
   const pattern = toUrlPattern(clause.template ?? "");
   const path = toWrittenPath(clause.template);
   const written = path === null ? null : { pattern: toWrittenPattern(path), origin: ORIGIN_PATTERN };
-  const { path: scratch, remove } = deps.files.scratchFile();
-  try {
-    const { days, copied } = await runCancellable(deps.queries, signal, (database) =>
-      inSearchTransaction(database, async (tx, client) => {
-        const archived = await readArchivedDays(tx, zoneId, span);
-        const spans = cutOut(span, archived);
-        const addressesOf = {
-          ruleIds: clause.ruleIds,
-          pattern: clause.template === null ? null : [pattern, written?.pattern ?? pattern].join("|"),
-        };
-        const part = { spans, columns: REPLAYED_COLUMNS, path: scratch, addressesOf };
-        return { days: archived, copied: await copyOpenRows(client, zoneId, { ...span, clauses: [] }, part) };
-      }),
-    );
-    const files = days.map(({ events }) => events);
-    const openRows = copied === 0 ? null : { path: scratch, columns: REPLAYED_COLUMNS };
-    const source = { files: files.map(deps.files.eventsFileOf), openRows };
-    const rows =
-      copied === 0 && files.length === 0
-        ? []
-        : await deps.files.read(
-            files,
-            replayExclusion(source, span, { ...clause, pattern, written }),
-            signal,
-          );
-    const { forms, samples, together, origins, feature } = readReplayed(rows);
-    const own = samples.filter((sample) => sample.of === "clause");
-    const placed = own.map(({ file, row, logId, at }) => {
-      const archived = file === null ? null : { records: days[file]?.records ?? null, row };
-      return { occurredAt: at, logId, archived };
-    });
-    const records = await readRecords(deps, zoneId, placed, signal);
-    const read = samples.map((sample): Read => {
-      const record = records[own.indexOf(sample)];
-      const facts =
-        record === undefined ? UNREAD : readRequest(record, { ...sample, ua: "", ruleId: "" }, "");
-      const isSuspicious = sample.isDirty || holdsIdiom({ url: sample.url, matched: facts.matched });
-      return {
-        ...sample,
-        ...facts,
-        isSuspicious,
-        isMatching: record === undefined ? null : matches(clause, facts),
-      };
-    });
-    const silencedBy = (form: Read["of"]): Silenced => {
-      const counted = forms.find((one) => one.form === form);
-      const sampled = read.filter(({ of }) => of === form);
-      return counted === undefined ? NOTHING : estimate(counted, sampled);
-    };
-    const [silenced, rule, onPath] = [silencedBy("clause"), silencedBy("rule"), silencedBy("path")];
-    const least = silenced.suspicious;
+  const addressesOf = {
+    ruleIds: clause.ruleIds,
+    pattern: clause.template === null ? null : [pattern, written?.pattern ?? pattern].join("|"),
+  };
+  const { rows, days } = await readUnion(
+    deps,
+    zoneId,
+    { ...span, clauses: [] },
+    { columns: REPLAYED_COLUMNS, addressesOf, signal },
+    (source) => replayExclusion(source, span, { ...clause, pattern, written }),
+  );
+  const { forms, samples, together, origins, feature } = readReplayed(rows);
+  const own = samples.filter((sample) => sample.of === "clause");
+  const placed = own.map(({ file, row, logId, at }) => {
+    const archived = file === null ? null : { records: days[file]?.records ?? null, row };
+    return { occurredAt: at, logId, archived };
+  });
+  const records = await readRecords(deps, zoneId, placed, signal);
+  const read = samples.map((sample): Read => {
+    const record = records[own.indexOf(sample)];
+    const facts = record === undefined ? UNREAD : readRequest(record, { ...sample, ua: "", ruleId: "" }, "");
+    const isSuspicious = sample.isDirty || holdsIdiom({ url: sample.url, matched: facts.matched });
     return {
-      silenced,
-      ruleInZone: { ...rule, suspicious: Math.max(rule.suspicious, least) },
-      everythingOnPath:
-        written === null || origins.length === 0
-          ? null
-          : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
-      // A method and a parameter are known of events with a record only.
-      isExact:
-        samples.length === forms.reduce((sum, { events }) => sum + events, 0) &&
-        ((clause.method === null && clause.parameter === null) || !records.includes(undefined)),
-      records: records.filter((record) => record !== undefined).length,
-      together: together.map(({ other, share }) => ({ ruleId: other, share })),
-      samples: read
-        .filter((one) => one.of === "clause" && one.isMatching !== false)
-        .sort((one, other) => Number(other.isSuspicious) - Number(one.isSuspicious))
-        .slice(0, MOST_SAMPLES)
-        .map(({ isSuspicious, ...one }) => ({ ...cutSample(one), isSuspicious })),
-      origins,
-      feature,
+      ...sample,
+      ...facts,
+      isSuspicious,
+      isMatching: record === undefined ? null : matches(clause, facts),
     };
-  } finally {
-    await remove();
-  }
+  });
+  const silencedBy = (form: Read["of"]): Silenced => {
+    const counted = forms.find((one) => one.form === form);
+    const sampled = read.filter(({ of }) => of === form);
+    return counted === undefined ? NOTHING : estimate(counted, sampled);
+  };
+  const [silenced, rule, onPath] = [silencedBy("clause"), silencedBy("rule"), silencedBy("path")];
+  const least = silenced.suspicious;
+  return {
+    silenced,
+    ruleInZone: { ...rule, suspicious: Math.max(rule.suspicious, least) },
+    everythingOnPath:
+      written === null || origins.length === 0
+        ? null
+        : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
+    // A method and a parameter are known of events with a record only.
+    isExact:
+      samples.length === forms.reduce((sum, { events }) => sum + events, 0) &&
+      ((clause.method === null && clause.parameter === null) || !records.includes(undefined)),
+    records: records.filter((record) => record !== undefined).length,
+    together: together.map(({ other, share }) => ({ ruleId: other, share })),
+    samples: read
+      .filter((one) => one.of === "clause" && one.isMatching !== false)
+      .sort((one, other) => Number(other.isSuspicious) - Number(one.isSuspicious))
+      .slice(0, MOST_SAMPLES)
+      .map(({ isSuspicious, ...one }) => ({ ...cutSample(one), isSuspicious })),
+    origins,
+    feature,
+  };
 }
 
 /** A row of a search names no method: such a record counts as one with the clause's method. */

@@ -1,8 +1,7 @@
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
-import type { FoundEvent } from "#archive/search/find-rows.ts";
-import { readRecords } from "#archive/search/read-records.ts";
+import { type FoundEvent, readRecords } from "#archive/search/read-records.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { createArchiveReader } from "#db/archive/archive-reader.ts";
 import { dropArchivedDay } from "#db/archive/hot-days.ts";

@@ -3,7 +3,8 @@ import { MAX_METHOD_EVENTS } from "#archive/rules/query/estimate-cost.ts";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
 import { readSearch } from "#archive/rules/query/read-search.ts";
 import { exportEvents } from "#archive/search/export-events.ts";
-import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import { searchRows } from "#archive/search/find-rows.ts";
+import { exportParquet, searchGroups } from "#archive/search/read-union.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -137,12 +138,13 @@ async function expectAnswers(turn: number): Promise<void> {
   for await (const chunk of exportEvents((_, work) => work(deps()), ZONE, exported, { form: "json", signal }))
     chunks.push(chunk);
   const lines = Buffer.concat(chunks).toString().trimEnd().split("\n");
-  expect(lines.map((line) => (JSON.parse(line) as string[])[1])).toEqual(
-    events
-      .filter((event) => valueOf(event, "method") === "POST")
-      .map(({ logId }) => logId)
-      .reverse(),
-  );
+  const posted = events.filter((event) => valueOf(event, "method") === "POST").map(({ logId }) => logId);
+  expect(lines.map((line) => (JSON.parse(line) as string[])[1])).toEqual(posted.toReversed());
+  const { path, remove } = await exportParquet(deps(), ZONE, exported, signal);
+  const sql = `select log_id, method, request_id, facts from read_parquet('${path}') order by log_id`;
+  const [rows] = await folder.duckdb.run([{ sql }]);
+  await remove();
+  expect(rows).toEqual(posted.map((logId) => [logId, "POST", "", null]));
 }
 
 test("host, path and method give the same answers from Postgres, from both and from the archive, also negated", async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
-import { searchRows } from "#archive/search/find-by-method.ts";
+import { searchRows } from "#archive/search/find-rows.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { DIMENSIONS } from "#model/kinds.ts";

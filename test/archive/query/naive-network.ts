@@ -47,7 +47,7 @@ function undress(text: string): string {
 
 /** Whether an address is one of those that are asked for, in whatever form either is written. */
 export function isSameAddress(text: string, asked: readonly string[]): boolean {
-  const wanted = asked.flatMap((one) => [one, undress(one)]);
+  const wanted = asked.flatMap((one) => [one, undress(one) || one]);
   return wanted.includes(text) || wanted.includes(undress(text));
 }
 

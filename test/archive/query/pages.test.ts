@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
-import { searchRows } from "#archive/search/find-by-method.ts";
+import { searchRows } from "#archive/search/find-rows.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";

@@ -100,9 +100,8 @@ test("DuckDB's pages are the naive ones", async () => {
     const { search, plan } = ask(body);
     const wanted = naive(search);
     if (wanted.kind !== "rows") throw new Error("no rows");
-    const [offset, limit] = [plan.page * plan.pageSize, plan.pageSize];
     const newerOpen = files.map(() => 0);
-    const matches = readMatches(await run([findMatches(files, plan, { offset, limit, newerOpen })]));
+    const matches = readMatches(await run([findMatches(files, plan, newerOpen)]));
     const total = matches.reduce((sum, one) => sum + one.total, 0);
     const places = matches
       .filter(({ rows }) => rows.length > 0)
@@ -194,7 +193,13 @@ test("host and path are found and grouped alike in files that have them and in f
       readGroups(await run(groupEvents({ files: days, openRows: null }, plan)), plan);
     const places = async (days: readonly EventsFile[]) =>
       readMatches(
-        await run([findMatches(days, plan, { offset: 0, limit: 50, newerOpen: days.map(() => 0) })]),
+        await run([
+          findMatches(
+            days,
+            plan,
+            days.map(() => 0),
+          ),
+        ]),
       ).sort((one, other) => one.file - other.file);
     const old = files.map(({ path: file }) => ({ path: `${file}.old`, format: 1 }));
     for (const [at, file] of files.entries()) {

@@ -1,5 +1,6 @@
 import { planSearch, type Search } from "#archive/rules/query/plan-search.ts";
-import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import { searchRows } from "#archive/search/find-rows.ts";
+import { searchGroups } from "#archive/search/read-union.ts";
 import type { SearchDeps } from "#archive/search/searching.ts";
 import type { Answer } from "./answer.ts";
 

@@ -4,6 +4,8 @@ import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
 import { afterAll } from "vitest";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { readStored } from "#archive/search/read-records.ts";
+import { createArchiveReader } from "#db/archive/archive-reader.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { type Destination, openSink } from "#delivery/receivers/sinks/destination.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
@@ -70,6 +72,11 @@ async function startReceiver(): Promise<Receiver> {
 export async function openForwardWorld() {
   const archive = await openArchiveWorld();
   const { database } = archive;
+  const reading = {
+    queries: database,
+    files: createArchiveReader({ ...archive, scratch: archive.folder }),
+    openedBlocks: createOpenedBlocks(),
+  };
   const receiver = await startReceiver();
   let nowMs = NOW;
   const settings = {
@@ -98,8 +105,7 @@ export async function openForwardWorld() {
     const again: string[] = [];
     const job = createForwardEventsJob({
       database,
-      archive,
-      openedBlocks: createOpenedBlocks(),
+      readStored: (...asked) => readStored(reading, ...asked),
       clock: () => nowMs,
       log: silent,
       ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { EXPORT_HEADER, withHeader } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { exportEvents } from "#archive/search/export-events.ts";
-import { countUnfiltered } from "#archive/search/export-parquet.ts";
+import { countUnfiltered } from "#archive/search/find-rows.ts";
 import { parseConfig } from "#config/config.ts";
 import { listAudit } from "#db/people/audit-trail.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";

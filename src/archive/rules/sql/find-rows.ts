@@ -1,4 +1,5 @@
 import { toFileColumnSql } from "#model/archive-layout.ts";
+import type { EventQuery } from "#model/search-condition.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventsFile, groupFiles, readFiles } from "./event-source.ts";
@@ -13,23 +14,17 @@ export interface FileMatches {
   readonly rows: readonly number[];
 }
 
-interface Page {
-  readonly offset: number;
-  readonly limit: number;
-  /** By file, how many events of open days that match are newer than the file's day. */
-  readonly newerOpen: readonly number[];
-}
-
 /**
  * Returns the statement for the matches of each file (oldest first) and the rows of them that are on the page of newest
- * events. One scan notes where the matches are; `readRows` fetches those of the page by number. A file's rows are in
+ * events. `newerOpen` says by file how many events of open days that match are newer than the file's day. One scan notes where the matches are; `readRows` fetches those of the page by number. A file's rows are in
  * order already.
  */
 export function findMatches(
   files: readonly EventsFile[],
-  plan: Pick<SearchPlan, "from" | "to" | "clauses">,
-  { offset, limit, newerOpen }: Page,
+  plan: EventQuery & Pick<SearchPlan, "page" | "pageSize">,
+  newerOpen: readonly number[],
 ): Piece {
+  const [offset, end] = [plan.page * plan.pageSize, (plan.page + 1) * plan.pageSize];
   const open = raw(newerOpen.map((newer, file) => `(${file}, ${newer})`).join(", "));
   const matches = groupFiles(files, plan).map(
     (group) => duck`select ${group.position} as f, file_row_number as r from ${readFiles(group.files)}
@@ -42,8 +37,8 @@ export function findMatches(
       from c join (values ${open}) o(f, open) on o.f = c.f),
     p as (
       select m.f, m.r, s.before + row_number() over (partition by m.f order by m.r desc) - 1 as place
-      from m join s on s.f = m.f where s.before < ${offset + limit} and s.before + s.n > ${offset}),
-    w as (select f, list(r) as rows from p where place >= ${offset} and place < ${offset + limit} group by f)
+      from m join s on s.f = m.f where s.before < ${end} and s.before + s.n > ${offset}),
+    w as (select f, list(r) as rows from p where place >= ${offset} and place < ${end} group by f)
     select json_array(s.f, s.n, coalesce(w.rows, [])) from s left join w on w.f = s.f`;
 }
 
@@ -94,16 +89,15 @@ export function fetchRecords(wanted: readonly FileRows[]): Piece {
 /** Returns the statement for the next rows of a file that a search finds after an event, oldest first. */
 export function fetchOnward(
   file: EventsFile,
-  plan: Pick<SearchPlan, "from" | "to" | "clauses">,
-  { after, limit }: { readonly after: EventKey | null; readonly limit: number },
+  { after, limit, ...query }: EventQuery & { readonly after: EventKey | null; readonly limit: number },
 ): Piece {
-  const from = after?.occurredAt ?? plan.from;
+  const from = after?.occurredAt ?? query.from;
   const isAfter =
     after === null
       ? raw("true")
       : duck`(occurred_at > to_timestamp(${after.occurredAt} / 1000.0) or log_id > ${bound(after.logId)})`;
   return duck`select json_array(0, file_row_number, ${raw(eventColumns(file))}) from ${readFiles([file])}
-    where ${toTimeCondition({ from, to: plan.to })} and ${toClauses(plan, file.format)} and ${isAfter}
+    where ${toTimeCondition({ from, to: query.to })} and ${toClauses(query, file.format)} and ${isAfter}
     order by file_row_number limit ${limit}`;
 }
 
@@ -156,19 +150,10 @@ export function countInSpan(path: string, span: { readonly from: number; readonl
 }
 
 /** Returns the statement for the number of rows of a file before an event. */
-export function countBefore(path: string, event: EventKey): Piece {
-  return countTo(path, event, raw("<"));
-}
-
-/** Returns the statement for the number of rows of a file up to an event, that one included. */
-export function countUpTo(path: string, event: EventKey): Piece {
-  return countTo(path, event, raw("<="));
-}
-
-function countTo(path: string, { occurredAt, logId }: EventKey, comparison: Piece): Piece {
+export function countBefore(path: string, { occurredAt, logId }: EventKey): Piece {
   const file = readFiles([path]);
   const moment = raw(`to_timestamp(${occurredAt} / 1000.0)`);
   return duck`select json_array(coalesce(
-      (select max(file_row_number) + 1 from ${file} where occurred_at = ${moment} and log_id ${comparison} ${bound(logId)}),
+      (select max(file_row_number) + 1 from ${file} where occurred_at = ${moment} and log_id < ${bound(logId)}),
       (select count(*) from ${file} where occurred_at < ${moment})))`;
 }

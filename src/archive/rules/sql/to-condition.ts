@@ -67,7 +67,10 @@ export function toTimeCondition({ from, to }: Span): Piece {
 /** Returns the condition for events of files of a version that pass every clause. A null counts as ''. */
 export function toClauses({ clauses }: Pick<EventQuery, "clauses">, format: number): Piece {
   return toCondition(clauses, {
-    ...{ raw, and, or, mayBeOlder },
+    raw,
+    and,
+    or,
+    mayBeOlder,
     toText: (column) => toFileColumnSql(column, format),
     isNot: (condition) => duck`${condition} is not true`,
     isOneOf: (text, texts) => duck`${raw(text)} in (${join(texts.map(bound), ", ")})`,

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { createArchiveStore } from "#app/open-archive-store.ts";
 import { copyDays } from "#archive/operations/copy-days.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
-import { describeExport } from "#archive/search/export-parquet.ts";
+import { describeExport } from "#archive/search/export-events.ts";
 import type { Config } from "#config/config.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { temporaryFolder } from "#jobs/archive/archive-store.ts";

@@ -13,8 +13,8 @@ import {
   withHeader,
 } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
-import { exportEvents } from "#archive/search/export-events.ts";
-import { countUnfiltered, describeExport } from "#archive/search/export-parquet.ts";
+import { describeExport, exportEvents } from "#archive/search/export-events.ts";
+import { countUnfiltered } from "#archive/search/find-rows.ts";
 import type { Config } from "#config/config.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { formatBytes } from "#lib/disk.ts";

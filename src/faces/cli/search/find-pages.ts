@@ -8,8 +8,8 @@ import {
   toNativeFilter,
   type WrittenFilter,
 } from "#archive/rules/query/read-search.ts";
-import type { searchGroups } from "#archive/search/find-by-method.ts";
-import type { FoundEvent } from "#archive/search/find-rows.ts";
+import type { FoundEvent } from "#archive/search/read-records.ts";
+import type { searchGroups } from "#archive/search/read-union.ts";
 import { searchEvents } from "#archive/search/search-events.ts";
 import type { Config } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";

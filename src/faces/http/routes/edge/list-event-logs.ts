@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { toListEntry } from "#archive/rules/records/to-row.ts";
-import { listDay, readRecords } from "#archive/search/read-records.ts";
+import { readOnward, readRecords } from "#archive/search/read-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import { EventLogListResponse } from "#platform/contract/event-logs.ts";
@@ -137,7 +137,8 @@ async function readPage(
   const { runInPlace, openedBlocks } = deps.searching;
   const work = { kind: "quick", signal: gone } as const;
   const { found, records } = await runInPlace(request, work, async (parts) => {
-    const found = await listDay(parts, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
+    const day = { from, to: from + DAY_MS, clauses: [] };
+    const found = await readOnward(parts, zoneId, { ...day, after, limit: PAGE_SIZE + 1 }, gone);
     const shown = found.slice(0, PAGE_SIZE);
     return { found, records: await readRecords({ ...parts, openedBlocks }, zoneId, shown, gone) };
   });

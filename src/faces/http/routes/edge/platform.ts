@@ -4,7 +4,7 @@ import { STATUS_CODES } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Mistakes } from "#archive/rules/query/plan-search.ts";
-import { describeExport, type ExportPlan } from "#archive/search/export-parquet.ts";
+import { describeExport, type ExportPlan } from "#archive/search/export-events.ts";
 import { hasStoredEvents } from "#db/archive/archived-days.ts";
 import type { AuditEntry } from "#db/people/audit-trail.ts";
 import type { Clock } from "#lib/clock.ts";

@@ -2,8 +2,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { toSearchRow } from "#archive/rules/records/to-row.ts";
-import { searchGroups, searchRows } from "#archive/search/find-by-method.ts";
+import { searchRows } from "#archive/search/find-rows.ts";
 import { type RecordDeps, readRecords } from "#archive/search/read-records.ts";
+import { searchGroups } from "#archive/search/read-union.ts";
 import {
   planBody,
   priceSearch,

@@ -1,0 +1,140 @@
+/** Reads all events of a search with one statement: the rows of files, and a copy of those that are in Postgres. */
+import { writeFile } from "node:fs/promises";
+import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { EventSource, OpenRows } from "#archive/rules/sql/event-source.ts";
+import { PARQUET_COLUMNS, exportParquet as toParquet } from "#archive/rules/sql/export-events.ts";
+import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#archive/rules/sql/group-events.ts";
+import type { Piece } from "#archive/rules/sql/to-condition.ts";
+import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { type ArchivedDay, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { copyOpenRows, type OpenPart } from "#db/archive/open-rows.ts";
+import { inSearchTransaction } from "#db/archive/search-condition.ts";
+import { runCancellable } from "#db/postgres/transaction.ts";
+import { columnOf } from "#model/fields.ts";
+import { DIMENSIONS, type SearchSource } from "#model/kinds.ts";
+import { toUrlPart, URL_PARTS } from "#model/record-parts.ts";
+import type { EventQuery } from "#model/search-condition.ts";
+import { findByMethod, type MethodEvent } from "./find-rows.ts";
+import type { SearchDeps } from "./searching.ts";
+
+interface UnionOptions extends Pick<OpenPart, "columns" | "addressesOf"> {
+  readonly signal: AbortSignal;
+  /** Whether the statements run even if there is no event. Default: false. */
+  readonly isMadeEmpty?: boolean;
+}
+
+interface ReadUnion {
+  /** The rows of the last statement. */
+  readonly rows: readonly string[];
+  /** The archive days, in the order of the statement's files. */
+  readonly days: readonly ArchivedDay[];
+  /** Whether files of the archive had a part in the answer. */
+  readonly source: SearchSource;
+}
+
+/**
+ * Copies the events out of Postgres that pass the search and are in no file, and runs the statements over the copy and the
+ * files. The manifest and the copied events are of one view of the data, and no transaction is open while DuckDB works.
+ * @throws {UsageError} if a search about the method would have to read too many records
+ */
+export async function readUnion(
+  deps: SearchDeps,
+  zoneId: number,
+  query: EventQuery | SearchPlan,
+  { columns, addressesOf, isMadeEmpty = false, signal }: UnionOptions,
+  toStatements: (source: EventSource) => readonly Piece[],
+): Promise<ReadUnion> {
+  const { queries, files } = deps;
+  const { path, remove } = files.scratchFile();
+  try {
+    const { days, copied, source } =
+      "methodClauses" in query && asksMethod(query)
+        ? await copyByMethod(deps, zoneId, query, { path, columns, signal })
+        : await runCancellable(queries, signal, (database) =>
+            inSearchTransaction(database, async (tx, client) => {
+              const days = await readArchivedDays(tx, zoneId, query);
+              const part = { spans: cutOut(query, days), columns, path, ...(addressesOf && { addressesOf }) };
+              const copied = await copyOpenRows(client, zoneId, query, part);
+              return { days, copied, source: days.length > 0 ? ("archive" as const) : ("events" as const) };
+            }),
+          );
+    const isEmpty = days.length === 0 && copied === 0;
+    if (isEmpty && !isMadeEmpty) return { rows: [], days, source };
+    if (isEmpty) await writeFile(path, "");
+    const read = days.map(({ events }) => events);
+    const openRows = copied > 0 || isEmpty ? { path, columns } : null;
+    const statements = toStatements({ files: read.map(files.eventsFileOf), openRows });
+    return { rows: await files.read(read, statements, signal), days, source };
+  } finally {
+    await remove();
+  }
+}
+
+/**
+ * Writes the events of a search about the method as `copyOpenRows` writes those of Postgres, so that the same statements read
+ * both. The method is in records only, so these events are found one by one, wherever they are.
+ */
+export async function copyByMethod(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  { path, columns, signal }: OpenRows & { readonly signal: AbortSignal },
+) {
+  const { events, source } = await findByMethod(deps, zoneId, plan, signal);
+  const valuesOf = ({ event, method }: MethodEvent): Readonly<Record<string, string>> => ({
+    ...Object.fromEntries(DIMENSIONS.map((name) => [columnOf(name), event.fields[name]])),
+    zone_id: String(zoneId),
+    log_id: event.logId,
+    route: event.route,
+    message: event.message,
+    method,
+    request_id: event.requestId,
+    ...Object.fromEntries(URL_PARTS.map((part) => [part, toUrlPart(part, event.fields.url)])),
+  });
+  const lines = events.map((found) => {
+    const values = valuesOf(found);
+    // The numbers of a request's facts are not read, so they are unknown.
+    const cells = columns.map((column) => {
+      if (column === "occurred_at") return String(found.event.occurredAt);
+      return values[column] === undefined ? "" : `"${values[column].replaceAll('"', '""')}"`;
+    });
+    return `${cells.join(",")}\n`;
+  });
+  await writeFile(path, lines.join(""));
+  return { days: [], copied: events.length, source };
+}
+
+/** Returns one page of groups. */
+export async function searchGroups(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<FoundGroups & Pick<ReadUnion, "source">> {
+  const options = { columns: groupColumns(plan), signal };
+  const { rows, source } = await readUnion(deps, zoneId, plan, options, (events) =>
+    groupEvents(events, plan),
+  );
+  return { ...readGroups(rows, plan), source };
+}
+
+/**
+ * Writes all events that a search finds into one Parquet file, and returns the file, which the caller removes. The time
+ * limit of searches applies, because the file can only be sent when it is complete.
+ */
+export async function exportParquet(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<ScratchFile> {
+  const exported = deps.files.scratchFile();
+  try {
+    const options = { columns: PARQUET_COLUMNS, isMadeEmpty: true, signal };
+    await readUnion(deps, zoneId, plan, options, (events) => toParquet(events, plan, exported.path));
+    return exported;
+  } catch (thrown) {
+    await exported.remove();
+    throw thrown;
+  }
+}
