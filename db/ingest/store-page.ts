@@ -7,6 +7,7 @@ import { holdTombstones, type TombstoneRow } from "../people/tombstones.ts";
 import { assertFence } from "../postgres/leases.ts";
 import { inOneTrip, inTransaction, type Transaction } from "../postgres/transaction.ts";
 import {
+  blankStaged,
   type Emptied,
   type ErasureGuard,
   type ErasureJudge,
@@ -15,8 +16,8 @@ import {
   eraseFromBlocks,
   eraseFromQuarantine,
   matchOpen,
+  takeStaged,
 } from "./guard-page.ts";
-import { blankStaged, takeStaged } from "./hold-page.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import {
   insertRawBlocks,

@@ -3,19 +3,11 @@ import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import type { StoredPage } from "#db/ingest/store-page.ts";
 import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { readSuspicions } from "#db/proof/platform-health.ts";
-import {
-  BELIEVE_AFTER_MS,
-  cutEntries,
-  HELD_BACK,
-  readBy,
-  readPage,
-  toHeldBack,
-} from "#ingest/rules/read-page.ts";
-import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { BELIEVE_AFTER_MS, cutEntries, HELD_BACK, readPage, toHeldBack } from "#ingest/rules/read-page.ts";
 import { many, showTime } from "#lib/format.ts";
 import { readAhead } from "#lib/waiting.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { type EventLogsFilter, EventRow } from "#platform/contract/event-logs.ts";
+import type { EventLogsFilter } from "#platform/contract/event-logs.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { searchPages } from "#platform/search-event-logs.ts";
 import { splitSpan } from "#proof/rules/plan-search.ts";
@@ -96,7 +88,7 @@ export async function copySearch(
   const source = { route: "search", day: null, receivedAt: deps.clock(), hashKey } as const;
   const read = isHeldBack
     ? { events: [], records: [], quarantined: toHeldBack(raws, source) }
-    : readPage(raws, { ...source, ...readBy(EventRow, toSearchEvent) }, rows);
+    : readPage(raws, source, rows);
   onEvents?.(read.events, pages);
   const inserted = await storeEntries(deps, {
     ...read,

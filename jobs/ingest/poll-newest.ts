@@ -4,12 +4,10 @@ import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { continueSearch } from "#db/proof/horizons.ts";
 import { findNews, type KnownRows, rememberRows } from "#ingest/rules/plan-pass.ts";
-import { readBy, readPage } from "#ingest/rules/read-page.ts";
-import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { readPage } from "#ingest/rules/read-page.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { EventRow } from "#platform/contract/event-logs.ts";
 import { planResolution } from "#proof/rules/plan-comparison.ts";
 import { SHORT_OVERLAP_MS } from "#proof/rules/plan-search.ts";
 import { LEASE_TAKEN } from "#store/queue/define-job.ts";
@@ -83,7 +81,7 @@ export async function pollNewest(
   ];
   const hashKey = await readHashKey(database);
   const source = { route: "search", day: null, receivedAt: now, hashKey } as const;
-  const read = readPage(newRaws, { ...source, ...readBy(EventRow, toSearchEvent) }, newRows);
+  const read = readPage(newRaws, source, newRows);
   let isContinued = false;
   const isStored = await holdLease(database, lease, async (taken) => {
     const conclude = async (tx: typeof database.db) => {

@@ -4,21 +4,14 @@ import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from 
 import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
-import { type EventRecord, HELD_BACK, readBy, readPage } from "#ingest/rules/read-page.ts";
-import { toListEvent, toSearchEvent } from "#ingest/rules/to-event.ts";
+import { type EventRecord, HELD_BACK, readPage } from "#ingest/rules/read-page.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
-import { EventLogEntry, EventRow } from "#platform/contract/event-logs.ts";
 import { packNewRecords, readHashKey, type StoreEntriesDeps } from "./store-entries.ts";
 
 const LEASE_TTL_MS = 15_000;
 const ENTRIES_PER_TRANSACTION = 200;
-
-const READERS = {
-  list: { schema: EventLogEntry, toEvent: toListEvent },
-  search: readBy(EventRow, toSearchEvent),
-};
 
 type RetryDeps = Pick<StoreEntriesDeps, "database" | "partitions" | "clock" | "erasures">;
 
@@ -153,8 +146,7 @@ function readAgain({ id, raw, day, receivedAt, route, ...row }: WholeEntry, hash
     return { id, raw, event: entry as unknown as WafEvent, reason: "", record: null, isRow: false };
   const isRow = route === "search" || (isObject(entry) && isObject(entry["fields"]));
   const from = isRow ? ({ route: "search", day: null } as const) : ({ route: "list", day } as const);
-  const source = { ...from, receivedAt, hashKey, ...READERS[from.route] };
-  const { events, records, quarantined } = readPage([raw], source, [entry]);
+  const { events, records, quarantined } = readPage([raw], { ...from, receivedAt, hashKey }, [entry]);
   const [event = null, record = null] = [events[0], records[0]];
   return { id, raw, event, reason: quarantined[0]?.reason ?? "", record, isRow };
 }

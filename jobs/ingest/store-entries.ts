@@ -15,14 +15,12 @@ import {
   type ShownHour,
   sumPageHours,
 } from "#ingest/rules/read-page.ts";
-import { toListEvent } from "#ingest/rules/to-event.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { readAhead } from "#lib/waiting.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
 import { daysOf, hashEventKey, spanOf, unpackLogIdHashes } from "#model/waf-event.ts";
-import { EventLogEntry } from "#platform/contract/event-logs.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import {
   eventLogPages,
@@ -159,7 +157,7 @@ async function* makeReady(
   const key = await readHashKey(database);
   const isSuspect = await isZoneSuspect(db, zoneId, EVENT_ROUTES);
   const day = toDay(dayStart);
-  const source = { route: "list", day, schema: EventLogEntry, toEvent: toListEvent } as const;
+  const source = { route: "list", day } as const;
   // The previous page may not be stored yet, so its blocks are not in the database.
   let before: readonly RawBlock[] = [];
   const shown = new Set<string>();

@@ -12,7 +12,7 @@ const source = {
   day: "2026-11-20",
   receivedAt: NOW,
   hashKey: "key",
-  ...readBy(schema, toEvent),
+  reader: readBy(schema, toEvent),
 } as const;
 
 function read(text: string) {

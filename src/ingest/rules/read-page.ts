@@ -7,8 +7,10 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { EventRoute } from "#model/kinds.ts";
 import { readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { EventKey, EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
+import { EventLogEntry, EventRow } from "#platform/contract/event-logs.ts";
 import { AGREE_LONG_MS, SETTLE_MS } from "#proof/rules/hour-proof.ts";
 import { digestIds, joinIdDigests, NO_IDS } from "#proof/rules/id-digest.ts";
+import { toListEvent, toSearchEvent } from "./to-event.ts";
 
 interface PageSource {
   readonly route: EventRoute;
@@ -16,13 +18,18 @@ interface PageSource {
   readonly day: string | null;
   /** Epoch ms. */
   readonly receivedAt: number;
-  /** Returns null for an entry that the schema refuses. `log` is the entry's record, parsed. */
-  readonly toEvent: (entry: unknown, log: unknown) => EventWithoutFacts | null;
   /**
    * Key of the hashes of matched texts, with which the facts of requests are read. Null leaves them unknown, for a page
    * whose events are not stored.
    */
   readonly hashKey: string | null;
+  /** Default: that of the route. */
+  readonly reader?: EntryReader;
+}
+
+interface EntryReader {
+  /** Returns null for an entry that the schema refuses. `log` is the entry's record, parsed. */
+  readonly toEvent: (entry: unknown, log: unknown) => EventWithoutFacts | null;
   /** Names what is wrong with an entry. */
   readonly schema: z.ZodType;
 }
@@ -38,13 +45,18 @@ interface QuarantinedEntry {
 export function readBy<Entry>(
   schema: z.ZodType<Entry>,
   toEvent: (entry: Entry) => EventWithoutFacts,
-): Pick<PageSource, "schema" | "toEvent"> {
+): EntryReader {
   const read = (entry: unknown) => {
     const { data } = schema.safeParse(entry);
     return data === undefined ? null : toEvent(data);
   };
   return { schema, toEvent: read };
 }
+
+const READERS: Readonly<Record<EventRoute, EntryReader>> = {
+  list: { schema: EventLogEntry, toEvent: toListEvent },
+  search: readBy(EventRow, toSearchEvent),
+};
 
 /** An event as the platform sent it, byte for byte. */
 export interface EventRecord extends EventKey {
@@ -118,8 +130,9 @@ export function hashEntries(raws: readonly Buffer[]): Buffer {
 
 /** Returns the event, or the reason why it cannot be stored. */
 function readEntry(entry: unknown, log: unknown, source: PageSource): EventWithoutFacts | string {
-  const event = source.toEvent(entry, log);
-  if (event === null) return `unreadable: ${describe(source.schema.safeParse(entry).error)}`;
+  const { schema, toEvent } = source.reader ?? READERS[source.route];
+  const event = toEvent(entry, log);
+  if (event === null) return `unreadable: ${describe(schema.safeParse(entry).error)}`;
   return whyRefused(event, source) ?? event;
 }
 

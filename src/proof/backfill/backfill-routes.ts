@@ -180,7 +180,7 @@ async function storeRecords(
   const hashKey = await readHashKey(deps.database);
   const source = { route: "search", day: null, receivedAt: deps.clock(), hashKey } as const;
   const reader = readBy(EventRow, (row) => toExportEvent(columns, row));
-  const read = readPage(raws, { ...source, ...reader }, entries);
+  const read = readPage(raws, { ...source, reader }, entries);
   const inserted = await storeEntries(deps, {
     ...read,
     zoneId: backfill.zoneId,
