@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { HOSTILE } from "#emulator/traffic/payloads.ts";
 import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
+import { sample } from "../support/sample.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
 /** Words of our database and code that no answer may contain. */
@@ -121,8 +122,10 @@ it("answers well-formed questions made of hostile texts", async () => {
   const { ask } = await openArchive({ historyHours: 2 });
   const window = { from: NOW - 7_200_000, to: NOW };
   const ops = { eq: "url", in: "ja4", contains: "ua", wildcard: "url" } as const;
-  for (const text of INJECTIONS) {
-    for (const [op, field] of Object.entries(ops)) {
+  for (const [index, text] of INJECTIONS.entries()) {
+    // The gate asks with two of the operators for each text.
+    const all = Object.entries(ops);
+    for (const [op, field] of sample(all, (one) => (all.indexOf(one) + index) % 2 > 0)) {
       const body = { ...window, query: text, filters: [{ field, op, value: [text, text] }] };
       for (const more of [{}, { groupBy: [field], buckets: 2 }]) {
         const answer = await ask("/shield/event-logs/101/search", post({ ...body, ...more }));

@@ -18,6 +18,7 @@ import { START_MINUTE } from "../bench/sources/zone.ts";
 import { createMigratedDatabase, WAITS_HERE } from "../db/migrated-database.ts";
 import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 import { SEED } from "../support/random-tests.ts";
+import { draws } from "../support/sample.ts";
 import { createLateWorld, daysOf, type TimedEvent } from "./late-world.ts";
 
 /** The live part of the test: after two days of history, the first of which nothing judges. */
@@ -27,7 +28,7 @@ const LIVE_MINUTES = 8 * 60;
 const STEP = 10;
 /** A zone without an outage, with which the others are compared. */
 const WHOLE = 200;
-const CUT = [101, 102, 103];
+const CUT = Array.from({ length: draws(1, 3) }, (_, index) => 101 + index);
 
 const database = await createMigratedDatabase();
 afterAll(() => database.drop());

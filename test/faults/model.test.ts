@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { draws } from "../support/sample.ts";
 import { anyAction, openModel } from "./pipeline-model.ts";
 
 /**
  * Number of scripts of each test. fast-check prints the seed, the path and the actions of a failure; TEST_SEED=n
  * draws it again.
  */
-const RUNS = Number(process.env["TEST_RUNS"] ?? 2);
+const RUNS = Number(process.env["TEST_RUNS"] ?? draws(1, 4));
 const BUDGET_MS = 600_000;
 
 const script = fc.array(anyAction, { minLength: 20, maxLength: 45 });
