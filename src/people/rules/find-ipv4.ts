@@ -1,4 +1,5 @@
 /** Finds IPv4 addresses in free text, also as a whole number or spelled in words. */
+import ipaddr from "ipaddr.js";
 import { readAddress } from "#model/ip-address.ts";
 
 /** An address in a text, from `start` up to `end`, in a form that `readAddress` and `readMasked` read. */
@@ -8,8 +9,8 @@ export interface FoundAddress {
   readonly address: string;
 }
 
-const RUN = /[\d.]+\*?/g;
-const MAX_DIGITS = 3;
+/** The parts of a dotted address from any digit of its first part on, and up to three digits before. */
+const DOTTED = /(?=(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d+|\*))(?<=(\d{0,3}))/g;
 
 /**
  * Finds every dotted IPv4 address of a text, full or masked (`203.0.113.*`), whatever surrounds it. A digit next to
@@ -17,57 +18,25 @@ const MAX_DIGITS = 3;
  * that can belong to an address count. Leading zeros are read as decimal.
  */
 export function findIpv4(text: string): FoundAddress[] {
-  const found: FoundAddress[] = [];
-  for (const { 0: run, index } of text.matchAll(RUN)) {
-    if (!run.includes(".")) continue;
-    const parts = toParts(run, index);
-    for (let at = 0; at + 4 <= parts.length; at++) addReadings(found, parts.slice(at, at + 4));
-  }
-  return found;
-}
-
-interface Part {
-  readonly start: number;
-  readonly text: string;
-}
-
-function toParts(run: string, index: number): Part[] {
-  let start = index;
-  return run.split(".").map((text) => {
-    const part = { start, text };
-    start += text.length + 1;
-    return part;
-  });
-}
-
-function addReadings(found: FoundAddress[], [first, second, third, last]: readonly Part[]): void {
-  if (first === undefined || second === undefined || third === undefined || last === undefined) return;
-  if (!isOctet(second.text) || !isOctet(third.text)) return;
-  for (const head of tailsOf(first.text)) {
-    for (const tail of headsOf(last.text)) {
-      const octets = [head, second.text, third.text, tail].map((octet) =>
-        octet === "*" ? octet : Number(octet),
-      );
-      const start = first.start + first.text.length - head.length;
-      found.push({ start, end: last.start + tail.length, address: octets.join(".") });
-    }
-  }
+  return [...text.matchAll(DOTTED)].flatMap(
+    ({ 1: first = "", 2: second = "", 3: third = "", 4: last = "", 5: before = "", index: start }) => {
+      if (![first, second, third].every(isOctet) || (before !== "" && isOctet(before + first))) return [];
+      return headsOf(last).map((tail) => {
+        const octets = [first, second, third, tail];
+        const address = octets.map((octet) => (octet === "*" ? octet : Number(octet))).join(".");
+        return { start, end: start + octets.join(".").length, address };
+      });
+    },
+  );
 }
 
 function isOctet(text: string): boolean {
-  return text.length > 0 && text.length <= MAX_DIGITS && Number(text) <= 255;
-}
-
-function tailsOf(text: string): string[] {
-  if (isOctet(text)) return [text];
-  return [3, 2, 1].map((length) => text.slice(-length)).filter((tail) => tail !== text && isOctet(tail));
+  return text.length > 0 && text.length <= 3 && Number(text) <= 255;
 }
 
 function headsOf(text: string): string[] {
   if (text === "*") return [text];
-  const digits = text.replace("*", "");
-  if (isOctet(digits)) return [digits];
-  return [3, 2, 1].map((length) => digits.slice(0, length)).filter(isOctet);
+  return isOctet(text) ? [text] : [3, 2, 1].map((length) => text.slice(0, length)).filter(isOctet);
 }
 
 /**
@@ -75,24 +44,12 @@ function headsOf(text: string): string[] {
  * that is the host of a URL: dates and numbers of tickets have eight digits.
  */
 const NUMBER = /(?<![\w.%-])(?:0x[0-9a-f]{7,8}|\d{9,10}|(?<=\/\/|@)\d{8})(?![\w%-]|\.\d)/gi;
-const SMALLEST = 0x1_00_00_00;
-const LARGEST = 0xff_ff_ff_ff;
-
-/** Finds the IPv4 addresses of a text that are written as one number (`1734658646` is 103.100.202.86). */
-export function findWholeNumbers(text: string): FoundAddress[] {
-  return [...text.matchAll(NUMBER)].flatMap(({ 0: written, index }) => {
-    const number = Number(written);
-    if (number < SMALLEST || number > LARGEST) return [];
-    const octets = [24, 16, 8, 0].map((shift) => (number >>> shift) & 0xff);
-    return [{ start: index, end: index + written.length, address: octets.join(".") }];
-  });
-}
 
 /** The names of reverse lookups, which have the parts of an address backwards. RFC 2317 puts a range after the last part. */
 const REVERSE_IPV4 = /(?<!\d)\d{1,3}\.(?:\d{1,3}(?:[-/_]|%2f)\d{1,3}\.)?(?:\d{1,3}\.){3}in-addr\.arpa/gi;
 const REVERSE_IPV6 = /(?<![\da-f])(?:[\da-f]\.){32}ip6\.arpa/gi;
 /** Parts that names of hosts have: `ec2-203-0-113-7`, `203_0_113_7`. */
-const JOINED = /\d+(?:-\d+){3,}|\d+(?:_\d+){3,}/g;
+const JOINED = /(?<!\d)(?:\d+(?:-\d+){3,}|\d+(?:_\d+){3,})/g;
 const SPACED =
   /(?<![\d.])\d{1,3}(?:\s{0,3}\.\s{0,3}\d{1,3}){3}(?!\d|\.\d)|(?<!\d|-\s{0,3})\d{1,3}(?:\s{1,3}-\s{1,3}\d{1,3}){3}(?!\d|\s{0,3}-)/g;
 /** Parts as programs read them: `0xcb.0.0161.7`. The last part may stand for several. */
@@ -117,6 +74,9 @@ export function findSpelled(text: string): FoundAddress[] {
     ...[...text.matchAll(JOINED)].flatMap((match) => readJoined(text, match[0], match.index)),
     ...find(SPACED, readSpaced),
     ...find(MIXED, readMixed),
+    ...find(NUMBER, (written) =>
+      Number(written) < 0x1_00_00_00 ? null : readNumbers(written.replace(/^0+(?=\d)/, "")),
+    ),
     ...find(DASHED_IPV6, (written) => {
       const address = written.replaceAll("-", ":");
       return readAddress(address) === null ? null : address;
@@ -170,12 +130,14 @@ function readSpaced(written: string): string | null {
 
 function readMixed(written: string): string | null {
   const parts = written.split(".").map((part) => part.trim());
-  const isOctal = (part: string) => /^0[0-7]{2,}$/.test(part);
-  if (!parts.some((part) => /^0x/i.test(part) || (isOctal(part) && part.length > 3))) return null;
-  const numbers = parts.map((part) => (isOctal(part) ? Number.parseInt(part, 8) : Number(part)));
-  const last = numbers.pop() ?? 0;
-  const bytes = 4 - numbers.length;
-  if (numbers.some((part) => part > 255) || last >= 256 ** bytes) return null;
-  const rest = Array.from({ length: bytes }, (_, i) => Math.floor(last / 256 ** (bytes - 1 - i)) % 256);
-  return toIpv4([...numbers, ...rest]);
+  if (!parts.some((part) => /^0x|^0[0-7]{3,}$/i.test(part))) return null;
+  // A part with an 8 or 9 is not octal.
+  return readNumbers(
+    parts.map((part) => (/[89]/.test(part) ? part.replace(/^0+(?!x)/i, "") : part)).join("."),
+  );
+}
+
+/** Reads an address as programs do: of one to four numbers, which may be hexadecimal or octal. */
+function readNumbers(written: string): string | null {
+  return ipaddr.IPv4.isValid(written) ? ipaddr.IPv4.parse(written).toString() : null;
 }

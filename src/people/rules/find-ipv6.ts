@@ -78,72 +78,38 @@ function mayHoldWords(text: string, { start, end, address }: FoundAddress): bool
   return isWordAround || !(isUsed || first === 0 || first === 0x64);
 }
 
-/**
- * Returns the addresses that begin with this token. If a group has too many digits, addresses begin and end within
- * it.
- */
+/** Returns the addresses that begin with this token. Of a group with too many digits, its last digits begin some and its first end others. */
 function readFrom(tokens: readonly Token[], from: number, tails: DottedTails): FoundAddress[] {
-  const found: FoundAddress[] = [];
   const first = tokens[from];
-  if (first === undefined) return found;
-  const excess = isColon(first) ? 0 : Math.max(0, first.text.length - GROUP_CHARS);
-  const starts = excess === 0 ? [0] : [0, 1, 2, 3].map((more) => excess + more);
-  for (const cut of starts) readOne(found, tokens, { from, cut }, tails);
-  return found;
-}
-
-function readOne(
-  found: FoundAddress[],
-  tokens: readonly Token[],
-  { from, cut }: { readonly from: number; readonly cut: number },
-  tails: DottedTails,
-): void {
-  const start = (tokens[from]?.start ?? 0) + cut;
-  let address = "";
-  let groups = 0;
-  let hasGap = false;
-  for (let at = from; at < tokens.length; ) {
-    const token = tokens[at];
-    if (token === undefined) return;
-    if (isColon(token)) {
-      const isGap = isColon(tokens[at + 1]);
-      if (isGap ? hasGap || groups === GROUPS : groups === 0 || (hasGap && address.endsWith("::"))) return;
-      if (groups === GROUPS) return;
-      address += isGap ? "::" : ":";
-      hasGap ||= isGap;
-      at += isGap ? 2 : 1;
-      if (isGap) found.push({ start, end: tokens[at - 1]?.end ?? start, address });
-      continue;
+  if (first === undefined) return [];
+  const excess = Math.max(0, first.text.length - GROUP_CHARS);
+  const cuts = excess === 0 ? [0] : [0, 1, 2, 3].map((more) => excess + more);
+  if (isColon(first) && !isColon(tokens[from + 1])) return [];
+  return cuts.flatMap((cut) => {
+    const found: FoundAddress[] = [];
+    const start = first.start + cut;
+    let [address, groups, gaps] = ["", 0, 0];
+    for (let at = from; at < tokens.length; at++) {
+      const { text: whole, end } = tokens[at] ?? first;
+      const text = at === from ? whole.slice(cut) : whole;
+      const begin = at === from ? start : end - text.length;
+      const isGap = text === ":" && address.endsWith(":");
+      if (isGap) gaps++;
+      if (text !== ":") groups++;
+      if (gaps > 1 || groups > GROUPS - gaps) break;
+      if (text !== ":" && groups + gaps + 1 <= GROUPS && (gaps === 1 || groups + 1 === GROUPS))
+        for (const tail of at === from ? [] : (tails.get(begin) ?? []))
+          if (!tail.address.endsWith("*"))
+            found.push({ start, end: tail.end, address: address + toGroups(tail.address) });
+      if (isGap) found.push({ start, end, address: `${address}:` });
+      else if (text !== ":" && (gaps === 1 || groups === GROUPS))
+        for (const length of text.length > GROUP_CHARS ? [4, 3, 2, 1] : [text.length])
+          found.push({ start, end: begin + length, address: address + text.slice(0, length) });
+      if (text.length > GROUP_CHARS) break;
+      address += text;
     }
-    const text = at === from ? token.text.slice(cut) : token.text;
-    addTails(found, { start, address, groups, hasGap }, tails.get(token.end - text.length) ?? []);
-    groups++;
-    if (groups > (hasGap ? GROUPS - 1 : GROUPS)) return;
-    if (hasGap || groups === GROUPS) addGroupEnds(found, start, address, { ...token, text });
-    if (text.length > GROUP_CHARS) return;
-    address += text;
-    at++;
-  }
-}
-
-/** Adds the address that ends with a group: the whole group if it fits, else the readings of its first digits. */
-function addGroupEnds(found: FoundAddress[], start: number, address: string, { end, text }: Token): void {
-  const longest = Math.min(text.length, GROUP_CHARS);
-  const shortest = text.length > GROUP_CHARS ? 1 : longest;
-  for (let length = longest; length >= shortest; length--)
-    found.push({ start, end: end - text.length + length, address: address + text.slice(0, length) });
-}
-
-function addTails(
-  found: FoundAddress[],
-  before: { start: number; address: string; groups: number; hasGap: boolean },
-  tails: readonly FoundAddress[],
-): void {
-  const { start, address, groups, hasGap } = before;
-  const fits = address.endsWith(":") && (hasGap ? groups + 2 < GROUPS : groups + 2 === GROUPS);
-  if (!fits) return;
-  for (const tail of tails.filter((one) => !one.address.endsWith("*")))
-    found.push({ start, end: tail.end, address: address + toGroups(tail.address) });
+    return found;
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Replaces addresses in free text and JSON, however they are spelled. */
 import { readAddress, readMasked } from "#model/ip-address.ts";
-import { dropForward, type FoundAddress, findIpv4, findSpelled, findWholeNumbers } from "./find-ipv4.ts";
+import { dropForward, type FoundAddress, findIpv4, findSpelled } from "./find-ipv4.ts";
 import { findIpv6 } from "./find-ipv6.ts";
 import { isPseudonym } from "./pseudonym.ts";
 
@@ -77,7 +77,7 @@ function findWritten(text: string): FoundAddress[] {
 
 function findPlain(text: string): FoundAddress[] {
   const dotted = findIpv4(text);
-  const plain = [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted), ...findWholeNumbers(text)];
+  const plain = [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted)];
   return [...dropForward(text, plain), ...findSpelled(text)];
 }
 
