@@ -42,7 +42,7 @@ export async function readUnion(
   zoneId: number,
   query: EventQuery | SearchPlan,
   { columns, addressesOf, isMadeEmpty = false, signal }: UnionOptions,
-  toStatements: (source: EventSource) => readonly Piece[],
+  toStatements: (source: EventSource, days: readonly ArchivedDay[]) => readonly Piece[],
 ): Promise<ReadUnion> {
   const { queries, files } = deps;
   const { path, remove } = files.scratchFile();
@@ -63,7 +63,7 @@ export async function readUnion(
     if (isEmpty) await writeFile(path, "");
     const read = days.map(({ events }) => events);
     const openRows = copied > 0 || isEmpty ? { path, columns } : null;
-    const statements = toStatements({ files: read.map(files.eventsFileOf), openRows });
+    const statements = toStatements({ files: read.map(files.eventsFileOf), openRows }, days);
     return { rows: await files.read(read, statements, signal), days, source };
   } finally {
     await remove();

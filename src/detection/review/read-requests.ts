@@ -9,14 +9,13 @@ import {
   type SenderKnowledge,
 } from "#archive/rules/sql/classify-requests.ts";
 import type { Piece } from "#archive/rules/sql/to-condition.ts";
+import { readUnion } from "#archive/search/read-union.ts";
 import type { SearchDeps } from "#archive/search/searching.ts";
-import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { copyOpenRows } from "#db/archive/open-rows.ts";
-import { inSearchTransaction } from "#db/archive/search-condition.ts";
+import type { ArchivedDay } from "#db/archive/archived-days.ts";
+import { inSearchView } from "#db/archive/search-condition.ts";
 import type { Queryable } from "#db/client.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import { readRequestFindings, readUsualSenders } from "#db/detection/request-findings.ts";
-import { runCancellable } from "#db/postgres/transaction.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
@@ -45,41 +44,24 @@ interface ReadRequests {
   readonly olderDays: readonly string[];
 }
 
-/**
- * Runs a statement over the requests of a span and returns its first column.  Events that are not in files are copied out of Postgres; both are of one view of the data.
- */
+/** Runs a statement over the requests of a span and returns its first column. */
 export async function readRequests(
-  { queries, files: reader }: SearchDeps,
+  deps: SearchDeps,
   asked: Asked,
   { texts = [], write }: Wanted,
   signal: AbortSignal,
 ): Promise<ReadRequests> {
   const { zoneId, span } = asked;
-  const { path, remove } = reader.scratchFile();
-  try {
-    const { days, copied, knowledge } = await runCancellable(queries, signal, (database) =>
-      inSearchTransaction(database, async (tx, client) => {
-        const days = await readArchivedDays(tx, zoneId, span);
-        const part = { spans: cutOut(span, days), columns: CLASSIFIED_COLUMNS, path };
-        const copied = await copyOpenRows(client, zoneId, { ...span, clauses: [] }, part);
-        return { days, copied, knowledge: await readKnowledge(tx, asked) };
-      }),
-    );
-    if (days.length === 0 && copied === 0) return { rows: [], olderDays: [] };
-    const files = days.map(({ events }) => events);
-    const older = days.filter(({ events }) => events.format < ARCHIVE_FORMAT);
-    const openRows = copied === 0 ? null : { path, columns: CLASSIFIED_COLUMNS };
-    const classified = classifyRequests(
-      { files: files.map(reader.eventsFileOf), openRows },
-      span,
-      knowledge,
-      { unknownDays: older.map(({ from }) => from / DAY_MS), texts },
-    );
-    const rows = await reader.read(files, [...classified.prepare, write(classified)], signal);
-    return { rows, olderDays: older.map(({ events: { day } }) => day) };
-  } finally {
-    await remove();
-  }
+  const knowledge = await inSearchView(deps.queries, signal, (tx) => readKnowledge(tx, asked));
+  const toOlder = (days: readonly ArchivedDay[]) =>
+    days.filter(({ events }) => events.format < ARCHIVE_FORMAT);
+  const options = { columns: CLASSIFIED_COLUMNS, signal };
+  const { rows, days } = await readUnion(deps, zoneId, { ...span, clauses: [] }, options, (source, days) => {
+    const unknownDays = toOlder(days).map(({ from }) => from / DAY_MS);
+    const classified = classifyRequests(source, span, knowledge, { unknownDays, texts });
+    return [...classified.prepare, write(classified)];
+  });
+  return { rows, olderDays: toOlder(days).map(({ events: { day } }) => day) };
 }
 
 /** The platform may add the network's name: AS64500 Example Hosting. */
