@@ -188,7 +188,7 @@ export async function useSignInToken(tx: Queryable, tokenHash: Buffer): Promise<
   return rows[0]?.key_id ?? null;
 }
 
-/** Returns the live key with this id or name; without one, the oldest live admin key. */
+/** Returns the live key with this id or name; without one, the oldest live admin key. A feed key signs nobody in. */
 export async function findSignInKey(db: Queryable, idOrName: string | null): Promise<string[]> {
   const isMeant =
     idOrName === null
@@ -197,7 +197,7 @@ export async function findSignInKey(db: Queryable, idOrName: string | null): Pro
   const rows = await db
     .select({ keyId: apiKeys.keyId })
     .from(apiKeys)
-    .where(and(isKeyLive, isMeant))
+    .where(and(isKeyLive, isMeant, sql`${apiKeys.roles} <> '{feed}'`))
     .orderBy(apiKeys.id)
     .limit(idOrName === null ? 1 : 20);
   return rows.map(({ keyId }) => keyId);

@@ -326,13 +326,37 @@ export const ATTACKER_STATES = ["active", "quiet", "resolved"] as const;
 export const SOURCE_MODES = ["on", "shadow", "off"] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];
 
+/** What a block list names. `network` is a range of addresses; a network's number is `asn`. */
+export const BLOCK_KINDS = ["address", "network", "asn", "ja4"] as const;
+export type BlockKind = (typeof BLOCK_KINDS)[number];
+/** The forms of a block list. `access-list`: the platform's own. */
+export const BLOCK_FORMS = ["text", "json", "ipset", "nginx", "access-list"] as const;
+export type BlockForm = (typeof BLOCK_FORMS)[number];
+/**
+ * Why an attacker is not on a block list. not-hostile: no verdict is so sure. visitors: visitors came from it. machine: a known
+ * source, a crawler or a monitor did. mixed: under half of its requests are hostile. unusable: the key is masked, a pseudonym,
+ * erased or of no visitor. over: its time has ended.
+ */
+export const LEFT_OUT = [
+  "not-hostile",
+  "visitors",
+  "machine",
+  "mixed",
+  "unusable",
+  "over",
+  "too-many",
+] as const;
+export type LeftOut = (typeof LEFT_OUT)[number];
+
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
-/** The roles of keys. Each may do what the ones before it may. */
-export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
+/** The roles of keys. Each may do what the ones before it may. `feed` is for firewalls: it fetches block lists only. */
+export const ROLES = ["feed", "reader", "exporter", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
-export const SCOPES = ["read", "export", "act", "admin"] as const;
+/** The roles of people, who see the console. */
+export const PERSON_ROLES = ["reader", "exporter", "operator", "admin"] as const satisfies readonly Role[];
+export const SCOPES = ["feed", "read", "export", "act", "admin"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** The roles of processes without which nothing is copied, detected or sent. */

@@ -12,3 +12,18 @@ export interface RequestFinding {
   readonly to: number;
   readonly says: "hostile" | "machine" | "visitor";
 }
+
+/** Requests of a sender on one day, by whose they are. Texts are hostile, and times epoch ms. */
+export interface SenderCount extends Readonly<Record<RequestClass, number>> {
+  /** Whole days of 24 hours between the requests and the end of the span. */
+  readonly ago: number;
+  readonly ip: string;
+  readonly asn: string;
+  readonly ja4: string;
+  readonly first: number;
+  /** The first and the last hostile request; null if there is none. */
+  readonly from: number | null;
+  readonly to: number | null;
+  /** Hostile requests that an incident's fingerprint, network, agent, path or rule has found. */
+  readonly found: number;
+}

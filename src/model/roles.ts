@@ -1,11 +1,14 @@
 /** The rights of the roles of keys and people. */
 import { ROLES, type Role, SCOPES, type Scope } from "./kinds.ts";
 
+const upTo = (scope: Scope) => SCOPES.slice(0, SCOPES.indexOf(scope) + 1);
+
 /** The rights of each role. */
 export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
-  reader: ["read"],
-  exporter: ["read", "export"],
-  operator: ["read", "export", "act"],
+  feed: upTo("feed"),
+  reader: upTo("read"),
+  exporter: upTo("export"),
+  operator: upTo("act"),
   admin: SCOPES,
 };
 

@@ -7,6 +7,7 @@ import { listRevisions, searchEvents } from "#archive/search/search-events.ts";
 import { forwardOperations } from "#delivery/forwarding/forwarding.ts";
 import { channelOperations } from "#delivery/operations/channels.ts";
 import { deliveryOperations } from "#delivery/operations/deliveries.ts";
+import { showBlockList } from "#detection/block-list/block-list.ts";
 import { listProposed, tryExclusion } from "#detection/exclusions/try-exclusion.ts";
 import { knownOperations } from "#detection/known-sources.ts";
 import { showTrend } from "#detection/waf-rules/rule-replay.ts";
@@ -49,6 +50,7 @@ export const OPERATIONS = [
   ...channelOperations,
   ...alertOperations,
   explainAlert,
+  showBlockList,
   ...silenceOperations,
   testRoutes,
   ...keyOperations,

@@ -103,6 +103,15 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly example?: z.input<Input>;
   /** Returns headers of the HTTP answer. */
   readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
+  /** The key may be the password of HTTP Basic. */
+  readonly takesBasic?: true;
+  /** Returns the answer in another form than JSON, with its media type; null for JSON. A client that accepts only JSON gets JSON. */
+  readonly render?: (
+    output: z.output<Output>,
+    input: z.output<Input>,
+  ) => { readonly type: string; readonly body: string } | null;
+  /** Returns a sentence for a 503, whatever failed: what the service last answered; null if it has not. */
+  readonly sayLast?: (asked: Pick<QueryContext, "searching" | "now">, input: unknown) => string | null;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
   /** The work goes on after the answer, which is a 202. */

@@ -182,11 +182,12 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["words.ts", "the reasons of a message that a person has to notice"],
-  ["roles.ts", "the scopes of each role, of which the first test compares the order"],
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
   ["read-events.ts", "the dimensions of an entry that the backtest reads"],
+  ["classify-requests.ts", "the columns of an event that its class depends on"],
+  ["request-findings.ts", "the kinds of spikes that say whose requests are"],
 ]);
 
 /** `["a", "b"]`, `[{ value: "a" }, { value: "b" }]`, `"a" | "b"` and `in ('a', 'b')`. */

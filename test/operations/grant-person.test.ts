@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { SignInGrant } from "#config/file/sign-in-entry.ts";
-import { ROLES } from "#model/kinds.ts";
+import { PERSON_ROLES } from "#model/kinds.ts";
 import { ROLE_SCOPES } from "#model/roles.ts";
 import type { Caller } from "#operations/caller.ts";
 import { grantPerson } from "#people/keys/grant-person.ts";
@@ -36,7 +36,7 @@ test.each<[string[], string]>([
 
 test("values together never give a right that none of them gives", () => {
   const entry = fc.record({
-    role: fc.constantFrom(...ROLES),
+    role: fc.constantFrom(...PERSON_ROLES),
     zoneIds: fc.option(fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1 })),
     isMasked: fc.boolean(),
   });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { addressSettings, secretText } from "#delivery/receivers/channel-definition.ts";
 import { isObject } from "#lib/json.ts";
 import type { Secret } from "#lib/secret.ts";
-import { ROLES, type Role } from "#model/kinds.ts";
+import { PERSON_ROLES } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import { checkAddress } from "../check-opening.ts";
 import { toField, toShape, zones as zonesEntry } from "./entry-fields.ts";
@@ -11,7 +11,7 @@ import { resolveZone } from "./resolve-zones.ts";
 
 /** The rights of people whose claim has one value. */
 export interface SignInGrant {
-  readonly role: Role;
+  readonly role: (typeof PERSON_ROLES)[number];
   /** Null is every zone. */
   readonly zoneIds: readonly number[] | null;
   readonly isMasked: boolean;
@@ -50,7 +50,7 @@ const ADMIN_RULE = "must not be admin with zone or masked: an admin can create a
 
 const grant = z
   .strictObject({
-    role: z.enum(ROLES),
+    role: z.enum(PERSON_ROLES),
     zone: zonesEntry.optional().describe("numbers, or names from zones; if missing, every zone"),
     masked: z.boolean().optional().describe("whether the person sees no raw record, and addresses masked"),
   })

@@ -48,6 +48,10 @@ const SUBJECTS = {
     description: "Show the audit trail.",
     load: async () => (await import("#people/audit-trail.ts")).auditOperations,
   },
+  blocklist: {
+    description: "Show the attackers that a firewall should block.",
+    load: async () => [(await import("#detection/block-list/block-list.ts")).showBlockList],
+  },
   coverage: {
     description: "Show whether every hour is complete.",
     load: async () => (await import("#proof/coverage/coverage.ts")).coverageOperations,

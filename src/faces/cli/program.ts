@@ -74,6 +74,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     silences: fromOperations("silences"),
     exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),
+    blocklist: fromOperations("blocklist"),
     digest: fromOperations("digest"),
     zones: fromOperations("zones"),
     rules: fromOperations("rules"),

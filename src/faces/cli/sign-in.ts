@@ -57,6 +57,6 @@ async function makeLink(database: Database, wanted: { url: string; key: string |
   throw new NotFoundError(
     wanted.key === null
       ? "there is no valid admin key: create one with keys create --role admin"
-      : `there is no valid key "${escapeText(wanted.key)}"`,
+      : `there is no valid key "${escapeText(wanted.key)}" that may sign in`,
   );
 }

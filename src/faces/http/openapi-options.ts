@@ -96,6 +96,11 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
           AccessKey: { type: "apiKey", in: "header", name: "AccessKey" },
           Session: { type: "apiKey", in: "cookie", name: "longwatch_session" },
           Bearer: { type: "http", scheme: "bearer" },
+          Basic: {
+            type: "http",
+            scheme: "basic",
+            description: "The key is the password, with any user name.",
+          },
         },
       },
     },
@@ -112,9 +117,10 @@ const addComponents = createJsonSchemaTransformObject({ zodToJsonConfig });
 const describeRoute: SwaggerTransform = ({ url, route, ...document }) => {
   const { schema = {} } = route;
   if (schema.hide === true) return { schema, url };
-  const { access = { scope: "admin" }, errorForm } = route.config ?? {};
+  const { access = { scope: "admin" }, errorForm, takesBasic } = route.config ?? {};
   const own = errorForm === undefined ? [{ Bearer: [] }] : [];
-  const schemes = [{ AccessKey: [] }, ...own, { Session: [] }];
+  const basic = takesBasic === true ? [{ Basic: [] }] : [];
+  const schemes = [{ AccessKey: [] }, ...own, ...basic, { Session: [] }];
   const described = toJson({
     ...document,
     route,

@@ -7,6 +7,7 @@ import { placeMembers, type Shape } from "#operations/input-schema.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type PerformContext, perform } from "#operations/perform.ts";
 import { findMistakes, Refusal } from "#operations/refusal.ts";
+import { toShownError } from "./errors/send-problem.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
 export type OperationParts = Omit<PerformContext, "caller" | "sessionId" | "now" | "signal">;
@@ -37,9 +38,11 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       },
       ...(operation.refuses === undefined ? {} : { refuses: operation.refuses }),
       ...(operation.heavy === undefined ? {} : { heavy: operation.heavy }),
+      ...(operation.takesBasic === true ? { takesBasic: true } : {}),
     },
     schema: describe(operation, places),
     ...(operation.changes && operation.isLong === true ? { handlerTimeout: LONG_MS } : {}),
+    ...sayLastAnswer(app, operation, parts),
     handler: async (request, reply) => {
       const performing = {
         ...parts,
@@ -55,6 +58,14 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       if (location !== null) void reply.code(201).header("location", location);
       if (operation.goesOn === true) void reply.code(202);
       void reply.headers(operation.headers?.(output) ?? {});
+      const form =
+        operation.render === undefined
+          ? null
+          : acceptsOtherThanJson(request)
+            ? operation.render(output, input)
+            : null;
+      if (operation.render !== undefined) void reply.header("vary", "accept");
+      if (form !== null) return reply.type(form.type).serializer(String).send(form.body);
       return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
@@ -73,13 +84,42 @@ function refuseTogether(between: z.ZodType, input: unknown): void {
   throw new Refusal(422, { slug: slugs[0], mistakes: findMistakes(error, input) });
 }
 
+/** Returns false for our own clients, which send nothing but this. */
+function acceptsOtherThanJson({ headers: { accept = "*/*" } }: FastifyRequest): boolean {
+  return accept.split(",").some((type) => type.split(";")[0]?.trim() !== "application/json");
+}
+
+/** Adds to a failure what the service last answered. No other status than 503 says that a client should keep what it has. */
+function sayLastAnswer(
+  app: FastifyInstance,
+  { sayLast }: Operation,
+  { searching, clock }: OperationParts,
+): Pick<RouteShorthandOptions, "errorHandler"> {
+  if (sayLast === undefined) return {};
+  return {
+    errorHandler(thrown, request, reply) {
+      const shown = toShownError(thrown);
+      if ((shown.statusCode ?? 500) < 500) return app.errorHandler(thrown, request, reply);
+      const about = shown instanceof Refusal ? shown : null;
+      const last = sayLast({ searching, now: clock() }, request.query);
+      const refusal = new Refusal(503, {
+        detail: [about?.detail ?? "The service cannot answer at the moment.", last ?? []].flat().join(" "),
+        ...(about?.slug === undefined ? {} : { slug: about.slug }),
+        headers: { "retry-after": "60", ...about?.headers },
+        cause: thrown,
+      });
+      return app.errorHandler(refusal, request, reply);
+    },
+  };
+}
+
 /** Returns the members of the input from the path, the query and the body. */
 function gather({ params, query, body }: FastifyRequest): Record<string, unknown> {
   return Object.assign({}, ...[query, body, params].filter(isObject)) as Record<string, unknown>;
 }
 
 function describe(
-  { tag, summary, description, output, example, created, goesOn }: Operation,
+  { tag, summary, description, output, example, created, goesOn, render: renders }: Operation,
   { params, query, body }: ReturnType<typeof placeMembers>,
 ): NonNullable<RouteShorthandOptions["schema"]> {
   return {
@@ -92,9 +132,15 @@ function describe(
     response:
       output instanceof z.ZodVoid
         ? { 204: output }
-        : goesOn === true
-          ? { 202: output }
-          : { 200: output, ...(created === undefined ? {} : { 201: output }) },
+        : renders !== undefined
+          ? {
+              200: {
+                content: { "application/json": { schema: output }, "text/plain": { schema: z.string() } },
+              },
+            }
+          : goesOn === true
+            ? { 202: output }
+            : { 200: output, ...(created === undefined ? {} : { 201: output }) },
   };
 }
 

@@ -24,12 +24,13 @@ const UNTRUSTED =
 /** The operations that an assistant may use: those that only read. */
 function listTools(): Operation[] {
   return (OPERATIONS as readonly Operation[]).filter(
-    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+    ({ scope, changes, isForPages }) =>
+      (scope === "read" || scope === "feed") && !changes && isForPages !== true,
   );
 }
 
 /**
- * Serves the operations of scope `read` as tools of the Model Context Protocol (specification 2025-06-18) until the
+ * Serves the operations that only read as tools of the Model Context Protocol (specification 2025-06-18) until the
  * transport closes. What a caller may see is decided by `ask`.
  */
 export async function serveMcp(ask: AskOperation, transport: Transport): Promise<void> {

@@ -22,6 +22,8 @@ import {
 const TAG = "Keys";
 const PATH = "/api/v1/keys";
 
+const FEED_RULE = "is never masked, because a block list has whole addresses";
+
 type KeyItem = z.output<typeof KeyItem>;
 
 const list = defineQuery({
@@ -114,8 +116,9 @@ const create = defineChange({
       "keys create --name grafana --role reader",
       "keys create --name siem --role exporter --zones 101,102 --expires 90d",
       "keys create --name support --role reader --masked",
+      "keys create --name firewall --role feed --zones 101",
     ],
-    help: "A reader may read. An exporter may also export. An operator may also acknowledge and silence alerts. An admin may also manage keys. To replace a key, create a second key, switch to it, and revoke the first key.",
+    help: "A feed key may fetch block lists and nothing else. A reader may read. An exporter may also export. An operator may also acknowledge and silence alerts. An admin may also manage keys. To replace a key, create a second key, switch to it, and revoke the first key.",
     say: ({ key, ...item }) =>
       `${describeKey(item)}\n  ${key}\n\nThe key is shown only this once. Send it in the header AccessKey.\n`,
   },
@@ -123,10 +126,11 @@ const create = defineChange({
     const expiresInMs = readExpiry(expires === null ? "never" : expires, role) ?? null;
     const parentKeyId = endsWithParent ? caller.keyId : null;
     const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs, parentKeyId };
-    if (isRestrictedAdmin(wanted))
+    const broken = isRestrictedAdmin(wanted) ? ADMIN_RULE : role === "feed" && masked ? FEED_RULE : null;
+    if (broken !== null)
       throw new Refusal(400, {
         slug: "invalid-request",
-        mistakes: [{ field: "role", value: role, rule: ADMIN_RULE }],
+        mistakes: [{ field: "role", value: role, rule: broken }],
       });
     const { key, listed, audit } = await issueKey(tx, wanted);
     return { output: { ...toKeyItem(listed), key: key.reveal() }, audit };

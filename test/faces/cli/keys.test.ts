@@ -127,7 +127,7 @@ test("every mistake is named at once, and nothing is made", async () => {
   for (const text of [
     "5 mistakes",
     "--name is missing",
-    '--role "root" must be one of reader, exporter, operator, admin',
+    '--role "root" must be one of feed, reader, exporter, operator, admin',
     '--zones "x" must be a number',
     '--expires "1y" must be hours or days such as 12h or 90d, at most 3650d',
     '"more" is not an argument or option of this command',

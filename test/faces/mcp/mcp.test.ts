@@ -52,7 +52,7 @@ test("an assistant finds the reading operations, and hostile text arrives as dat
   const client = await connect({ DATABASE_URL: world.database().url });
   const { tools } = await client.listTools();
   const reading = (OPERATIONS as readonly Operation[]).filter(
-    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+    ({ scope, changes, isForPages }) => ["read", "feed"].includes(scope) && !changes && isForPages !== true,
   );
   expect(tools.map(({ name }) => name).sort()).toEqual(
     reading.map(({ name }) => name.replaceAll(/[.-]/g, "_")).toSorted((a, b) => a.localeCompare(b)),

@@ -59,6 +59,8 @@ const SAYS = {
   asn: 64,
   stopped: 128,
 } as const;
+/** The bit in `found` of `found_requests` of a request that an attack shares with others by fingerprint, network, agent, path or rule. */
+export const SHARED = SAYS.shared;
 /** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
 const FACTS_AT = 8;
 const TRUE = {

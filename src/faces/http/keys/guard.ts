@@ -121,7 +121,7 @@ async function readCaller(
   if (caller === null) {
     failed.noteFailure(network, key, clock());
     note({ action: "key.refused", actor: "nobody", ...aboutRequest(request) }, clock());
-    throw unauthorized("The access key is not valid. The key may be wrong, revoked or expired.");
+    throw unauthorized(request, "The access key is not valid. The key may be wrong, revoked or expired.");
   }
   failed.noteSuccess(key);
   return caller;
@@ -144,14 +144,27 @@ function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
 
 /**
  * Returns the key of the request. The header AccessKey comes first. Longwatch's own routes also take a bearer token,
- * because scrapers and dashboards may have no other header. The platform's routes do not, like the platform.
+ * because scrapers and dashboards may have no other header. The platform's routes do not, like the platform. Routes for
+ * firewalls also take the key as a password.
  */
-function readKey({ headers, routeOptions }: FastifyRequest): string {
+function readKey(request: FastifyRequest): string {
+  const { headers, routeOptions } = request;
   if (headers.accesskey !== undefined) return String(headers.accesskey);
-  if (routeOptions.config?.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
-  const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
-  if (token !== undefined) return token;
-  throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
+  const { errorForm, takesBasic = false } = routeOptions.config ?? {};
+  if (errorForm !== undefined) throw unauthorized(request, "The header AccessKey is missing.");
+  const given = headers.authorization ?? "";
+  const [, token] = /^Bearer +(\S+) *$/i.exec(given) ?? [];
+  const key = token ?? (takesBasic ? readPassword(given) : undefined);
+  if (key !== undefined) return key;
+  const others = `the header Authorization: Bearer${takesBasic ? " or Basic" : ""}`;
+  throw unauthorized(request, `The request has neither the header AccessKey nor ${others}.`);
+}
+
+/** Returns the password of HTTP Basic (RFC 7617), whatever the user's name; undefined if there is none. */
+function readPassword(authorization: string): string | undefined {
+  const [, encoded] = /^Basic +([\w+/-]+={0,2}) *$/i.exec(authorization) ?? [];
+  const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString();
+  return text.includes(":") ? text.slice(text.indexOf(":") + 1) : undefined;
 }
 
 async function ask<T, Given>(find: (given: Given) => Promise<T>, given: Given): Promise<T> {
@@ -165,8 +178,10 @@ async function ask<T, Given>(find: (given: Given) => Promise<T>, given: Given): 
   }
 }
 
-function unauthorized(detail: string): Refusal {
-  return new Refusal(401, { detail, headers: { "www-authenticate": "AccessKey" } });
+/** Some clients send a password only after a challenge. */
+function unauthorized({ routeOptions }: FastifyRequest, detail: string): Refusal {
+  const basic = routeOptions.config?.takesBasic === true ? ', Basic realm="longwatch", charset="UTF-8"' : "";
+  return new Refusal(401, { detail, headers: { "www-authenticate": `AccessKey${basic}` } });
 }
 
 /** Returns why the caller may not see the requested zone; null if the caller may see it. */
@@ -211,6 +226,8 @@ declare module "fastify" {
     access?: Access;
     /** The form of the platform's errors, on the platform's routes. Longwatch's own routes omit it. */
     errorForm?: ErrorForm;
+    /** The key may also be the password of HTTP Basic, because firewalls can send nothing else. */
+    takesBasic?: true;
     /** Limits how many requests of such routes one key may have in progress. */
     heavy?: HeavyWork;
     /** Marks routes that balancers and supervisors may request as often as they like. */

@@ -6,6 +6,7 @@ import { createRateLimiter, type RateLimiter } from "#lib/rate-limiter.ts";
 import type { SessionTokens } from "#model/access-key.ts";
 import type { ActionWords } from "#model/action-class.ts";
 import { ROLES } from "#model/kinds.ts";
+import { describeLack } from "#model/roles.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
 import { known } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
@@ -220,6 +221,7 @@ async function signIn(
       return (await sessions.openByIssuer(signed, session)) ?? refuse("sign-in-over");
     }
     const caller = (await authenticate(given.key)) ?? refuse("wrong-key");
+    if (!caller.scopes.has("read")) throw new Refusal(403, { detail: describeLack("read") });
     takeTurn(caller);
     return await sessions.openByKey(caller, session);
   };

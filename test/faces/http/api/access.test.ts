@@ -150,10 +150,11 @@ test("S3: every documented route admits exactly the keys with its scope", async 
   const { url } = await world.start();
   const { paths } = await ask<{ paths: Record<string, Record<string, Operation>> }>(url, "/openapi.json");
   const scopes = {
-    reader: ["read"],
-    exporter: ["read", "export"],
-    operator: ["read", "export", "act"],
-    admin: ["read", "export", "act", "admin"],
+    feed: ["feed"],
+    reader: ["feed", "read"],
+    exporter: ["feed", "read", "export"],
+    operator: ["feed", "read", "export", "act"],
+    admin: ["feed", "read", "export", "act", "admin"],
   } as const;
   const wrong: string[] = [];
   for (const [path, operations] of Object.entries(paths)) {

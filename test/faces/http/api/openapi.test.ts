@@ -54,7 +54,7 @@ test("every route is in the document, with access, answers and parameters for wh
   );
   for (const [path, operations] of Object.entries(paths)) {
     for (const operation of Object.values(operations)) {
-      expect(operation["x-scope"]).toMatch(/^(public|read|export|act|admin)$/);
+      expect(operation["x-scope"]).toMatch(/^(public|feed|read|export|act|admin)$/);
       expect(Object.keys(operation.responses).some((status) => status.startsWith("2"))).toBe(true);
       const inPath = (operation.parameters ?? []).filter((one) => one.in === "path").map(({ name }) => name);
       expect(inPath).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -89,6 +89,7 @@ test("every reference resolves, every name is used once, and every schema is one
 /** Of the routes that answer nothing without one. */
 const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/trends": "?zone=101",
+  "/api/v1/blocklist": "?zone=101&form=json",
   "/api/v1/coverage/rules": `?zone=101&hour=${encodeURIComponent(new Date().toISOString())}`,
   "/api/v1/zones/{zone}/events/revisions": "?logId=e1&at=1",
   "/api/v1/rules/series": "?zone=101&rule=942100",
@@ -144,7 +145,14 @@ test("answers have the members that the document names", async () => {
     });
   await world
     .database()
-    .pool.query("insert into coverage_windows (zone_id, starts_at) values (101, date_trunc('hour', now()))");
+    .pool.query(
+      "insert into coverage_windows (zone_id, starts_at, searched_through) values (101, date_trunc('hour', now()), now())",
+    );
+  await world
+    .database()
+    .pool.query(
+      "insert into judged_hours (zone_id, starts_at, rules_through) values (101, date_trunc('hour', now()), now())",
+    );
   await world
     .database()
     .pool.query("insert into forward_destinations (destination, seen_at) values ('siem', now())");

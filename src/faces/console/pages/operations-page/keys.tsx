@@ -20,6 +20,7 @@ import { useZoneTitle } from "../../state/zones.ts";
 type Key = Item<"keys.list">;
 
 const ROLE_WORDS: Readonly<Record<Role, string>> = {
+  feed: "feed: fetches block lists",
   reader: "reader: sees",
   exporter: "exporter: sees and exports",
   operator: "operator: acts on alerts",
