@@ -58,6 +58,8 @@ export async function openWatched(
     viewport: { width, height: width < 500 ? 740 : 900 },
     hasTouch: width < 500,
     isMobile: width < 500,
+    // Every frame of an animation costs processor time. The phone shows them.
+    ...(width < 500 ? {} : { reducedMotion: "reduce" }),
     acceptDownloads: true,
     ...(signedIn === null ? {} : { storageState: { ...signedIn } }),
   });
