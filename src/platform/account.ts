@@ -16,8 +16,7 @@ import {
   VolumeInstancesDeletion,
 } from "./contract/containers.ts";
 import { Int32Id } from "./contract/values.ts";
-import { type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { asWritten, checkRequest } from "./transport/check-request.ts";
+import { asWritten, checkRequest, type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
 import { readAnswer } from "./transport/reply.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 

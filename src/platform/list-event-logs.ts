@@ -2,8 +2,7 @@
 import { z } from "zod";
 import { EventLogListResponse } from "./contract/event-logs.ts";
 import { Int32Id } from "./contract/values.ts";
-import { type EdgeCall, TokenText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { checkRequest } from "./transport/check-request.ts";
+import { checkRequest, type EdgeCall, TokenText, toSegment, WITH_BODY } from "./transport/call.ts";
 import { readAnswer } from "./transport/reply.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 

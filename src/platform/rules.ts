@@ -2,8 +2,7 @@
 import { z } from "zod";
 import { AiRecommendationResponse, WafRuleMetricsResponse } from "./contract/rules.ts";
 import { Int32Id } from "./contract/values.ts";
-import { type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { checkRequest } from "./transport/check-request.ts";
+import { checkRequest, type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
 import { readAnswer } from "./transport/reply.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 

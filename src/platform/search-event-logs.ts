@@ -11,8 +11,7 @@ import {
 import { Int32Id, readEventTime } from "./contract/values.ts";
 import { EdgeError } from "./edge-error.ts";
 import { parseLogDay } from "./list-event-logs.ts";
-import type { EdgeCall } from "./transport/call.ts";
-import { checkRequest } from "./transport/check-request.ts";
+import { checkRequest, type EdgeCall } from "./transport/call.ts";
 import { readAnswer } from "./transport/reply.ts";
 import type { EdgeTransport, StreamLimits } from "./transport/transport.ts";
 

@@ -4,7 +4,7 @@ import { FILTER_RULE, parseFilter } from "#archive/rules/query/read-search.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { describeIssue, sortIssues } from "#platform/transport/check-request.ts";
+import { describeIssue, sortIssues } from "#platform/transport/call.ts";
 
 export type FlagReader = ReturnType<typeof createFlagReader>;
 
