@@ -185,6 +185,8 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
+  ["classify-requests.ts", "the texts of a request that a finding may name"],
+  ["request-findings.ts", "the kinds of spikes that a person is notified of as an attack"],
   ["read-events.ts", "the dimensions of an entry that the backtest reads"],
   ["classify-requests.ts", "the columns of an event that its class depends on"],
   ["request-findings.ts", "the kinds of spikes that say whose requests are"],
