@@ -20,11 +20,7 @@ export async function readBlockIncidents(db: Queryable, zoneId: number, sinceMs:
       lastActiveAt: epochMs(s.lastActiveAt),
       mark: s.mark,
       sources: s.sources,
-      alertId: sql<
-        number | null
-      >`(select max(${alerts.id}) from ${alerts} where ${alerts.spikeId} = ${s.id})`.mapWith((id: unknown) =>
-        id === null ? null : Number(id),
-      ),
+      ruleId: s.ruleId,
     })
     .from(s)
     .where(
@@ -38,9 +34,16 @@ export async function readBlockIncidents(db: Queryable, zoneId: number, sinceMs:
     .from(verdicts)
     .where(inArray(verdicts.spikeId, ids.length === 0 ? [0] : ids))
     .orderBy(asc(verdicts.judgedAt));
+  const raised = await db
+    .select({ spikeId: alerts.spikeId, id: alerts.id })
+    .from(alerts)
+    .where(inArray(alerts.spikeId, ids.length === 0 ? [0] : ids))
+    .orderBy(asc(alerts.id));
+  const alertOf = new Map(raised.map(({ spikeId, id }) => [spikeId, id]));
   const ofSpike = Map.groupBy(judged, ({ spikeId }) => spikeId);
   return rows.map(({ id, sources, ...row }) => ({
     ...row,
+    alertId: alertOf.get(id) ?? null,
     attackers: sources?.findings ?? [],
     verdicts: (ofSpike.get(id) ?? []).map(({ verdict }) => verdict),
   }));

@@ -24,6 +24,14 @@ export interface SenderCount extends Readonly<Record<RequestClass, number>> {
   /** The first and the last hostile request; null if there is none. */
   readonly from: number | null;
   readonly to: number | null;
-  /** Hostile requests that an incident's fingerprint, network, agent, path or rule has found. */
+  /** Hostile requests with a key that an incident shares with others: its rule, path, fingerprint or network. */
   readonly found: number;
+}
+
+/** A key of an incident that others may have, and its span: epoch ms, both ends belong to it. The key is hostile text. */
+export interface SharedKey {
+  readonly kind: "rule" | "path" | "ja4" | "asn";
+  readonly key: string;
+  readonly from: number;
+  readonly to: number;
 }

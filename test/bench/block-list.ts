@@ -13,7 +13,11 @@ import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { CLASSIFIED_COLUMNS, classifyRequests } from "#archive/rules/sql/classify-requests.ts";
 import { countSenders, readSenders } from "#archive/rules/sql/count-senders.ts";
 import { createDuckdb, type Duckdb } from "#db/duckdb/duckdb.ts";
-import { type BlockIncident, makeBlockList } from "#detection/rules/block-list/make-block-list.ts";
+import {
+  type BlockIncident,
+  listShared,
+  makeBlockList,
+} from "#detection/rules/block-list/make-block-list.ts";
 import { DEFAULT_Z } from "#detection/rules/detection-settings.ts";
 import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
@@ -91,8 +95,8 @@ async function readLines(drawn: readonly Drawn[]): Promise<RecordedEvent[]> {
   return read;
 }
 
-/** Returns the incidents that a replay has sent messages about, with the rules of each. */
-function toIncidents(messages: readonly ReplayedMessage[]): (BlockIncident & { rules: readonly string[] })[] {
+/** Returns the incidents that a replay has sent messages about. */
+function toIncidents(messages: readonly ReplayedMessage[]): BlockIncident[] {
   const ofIncident = Map.groupBy(
     messages.filter(({ subject }) => subject !== "flip"),
     ({ incident }) => incident,
@@ -102,7 +106,7 @@ function toIncidents(messages: readonly ReplayedMessage[]): (BlockIncident & { r
     const attackers = own.flatMap(({ at, attackers: named }) => named.map((one) => ({ ...one, since: at })));
     return {
       alertId,
-      rules: own[0]?.subject === "rule" ? own[0].rules.slice(0, 1) : [],
+      ruleId: own[0]?.rules[0] ?? "",
       openedAt: Math.min(...times),
       lastActiveAt: Math.max(...times),
       mark: null,
@@ -137,8 +141,8 @@ const SAYS: Partial<Record<string, RequestFinding["says"]>> = {
 };
 
 /** Returns what the incidents say, as `readRequestFindings` reads it of the database. */
-function toFindings(incidents: ReturnType<typeof toIncidents>): RequestFinding[] {
-  return incidents.flatMap(({ attackers, rules, openedAt, lastActiveAt: to, verdicts }) => {
+function toFindings(incidents: readonly BlockIncident[]): RequestFinding[] {
+  return incidents.flatMap(({ attackers, ruleId, openedAt, lastActiveAt: to, verdicts }) => {
     const says = SAYS[verdicts.at(-1)?.said ?? ""];
     if (says === undefined) return [];
     const find = (kind: RequestFinding["kind"], key: string, at: number): RequestFinding => ({
@@ -150,7 +154,7 @@ function toFindings(incidents: ReturnType<typeof toIncidents>): RequestFinding[]
     });
     return [
       ...attackers.map(({ kind, key, since }) => find(KINDS[kind], key, since * MINUTE_MS)),
-      ...rules.map((rule) => find("rule", rule, openedAt)),
+      ...(attackers.length === 0 ? [find("rule", ruleId, openedAt)] : []),
     ];
   });
 }
@@ -158,7 +162,7 @@ function toFindings(incidents: ReturnType<typeof toIncidents>): RequestFinding[]
 /** Counts the senders of a zone as the service does. */
 async function countZone(
   events: readonly { readonly of: RecordedEvent; readonly at: number }[],
-  { from, listAt, incidents }: { from: number; listAt: number; incidents: ReturnType<typeof toIncidents> },
+  { from, listAt, incidents }: { from: number; listAt: number; incidents: readonly BlockIncident[] },
   { duckdb, folder }: { duckdb: Duckdb; folder: string },
 ) {
   const uses = createUses();
@@ -193,7 +197,12 @@ async function countZone(
     { ...knowledge, toActionSql: BUILT_IN_ACTIONS.toSql },
     { unknownDays: [], texts: ["ip", "asn", "ja4"] },
   );
-  const counted = countSenders(classified, { end: listAt, since: listAt, clauses: [ALL] });
+  const counted = countSenders(classified, {
+    end: listAt,
+    since: listAt,
+    clauses: [ALL],
+    shared: listShared(incidents),
+  });
   const results = await duckdb.run([...classified.prepare, counted], { maxRows: 300_000 });
   const { counts } = readSenders((results.at(-1) ?? []).map(([row]) => (typeof row === "string" ? row : "")));
   return { counts, countedTo: listAt, usual };

@@ -12,6 +12,7 @@ import {
   type BlockList,
   LOOKS_BACK_DAYS,
   listKeys,
+  listShared,
   makeBlockList,
 } from "#detection/rules/block-list/make-block-list.ts";
 import { showAge, showTime } from "#lib/format.ts";
@@ -116,6 +117,7 @@ export async function gather({ db, now, caller, searching, service }: Asking, zo
   const incidents = await readBlockIncidents(db, zoneId, now - INCIDENTS_MS);
   const usual = await readUsualSenders(db, zoneId, now);
   const clauses = planKeys(incidents);
+  const shared = listShared(incidents);
   const span = { from: now - (LOOKS_BACK_DAYS + replayed) * DAY_MS, to: now };
   const { knownSources } = service.alerting().detection;
   const asked = { zoneId, span, knownSources, actions: searching.ocsf.actions };
@@ -130,7 +132,7 @@ export async function gather({ db, now, caller, searching, service }: Asking, zo
             {
               texts: NAMED_BY,
               write: (classified) =>
-                countSenders(classified, { end: now, since: now - replayed * DAY_MS, clauses }),
+                countSenders(classified, { end: now, since: now - replayed * DAY_MS, clauses, shared }),
             },
             stopped,
           ),

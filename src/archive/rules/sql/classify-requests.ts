@@ -21,7 +21,7 @@ export interface Classified extends Pick<SenderKnowledge, "toActionSql"> {
 }
 
 /** Returns SQL for the form of a path, which is equal for paths that differ in a digit: `/p/12` and `/p/34`. */
-const toPathForm = (column: string) => `translate(${column}, '0123456789', '##########')`;
+export const toPathForm = (column: string) => `translate(${column}, '0123456789', '##########')`;
 
 /** Texts of a request that are read if they are asked for. */
 export type RequestText = "ip" | "asn" | "ja4" | "ua" | "path";
@@ -59,8 +59,6 @@ const SAYS = {
   asn: 64,
   stopped: 128,
 } as const;
-/** The bit in `found` of `found_requests` of a request that an attack shares with others by fingerprint, network, agent, path or rule. */
-export const SHARED = SAYS.shared;
 /** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
 const FACTS_AT = 8;
 const TRUE = {

@@ -1,8 +1,8 @@
 import { DAY_MS } from "#lib/units.ts";
-import type { RequestClass, SenderCount } from "#model/review.ts";
+import type { RequestClass, SenderCount, SharedKey } from "#model/review.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { type Classified, SHARED } from "./classify-requests.ts";
-import { duck, type Piece, raw, toClauses } from "./to-condition.ts";
+import { type Classified, toPathForm } from "./classify-requests.ts";
+import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";
 
 /** More senders than this are not read; visitors come first. */
 const MOST_ROWS = 200_000;
@@ -13,17 +13,39 @@ export type AllRequests = Readonly<Record<RequestClass, number>>;
 const COUNTS = duck`'hostile', count(*) filter (class = 'hostile'), 'machine', count(*) filter (class = 'machine'),
   'visitor', count(*) filter (class = 'visitor'), 'unknown', count(*) filter (class = 'unknown')`;
 
+function isOfKey({ kind, key, from, to }: SharedKey): Piece {
+  const rule = duck`exists (select 1 from request_rules q where q.rule_id = ${bound(key)} and (r.w0 & q.w0 <> 0 or r.w1 & q.w1 <> 0))`;
+  const isOf = {
+    rule,
+    path: duck`path_key = hash(${raw(toPathForm("?"))})`,
+    ja4: duck`ja4 = ${bound(key)}`,
+    asn: duck`asn = ${bound(key)}`,
+  }[kind];
+  const values = kind === "path" ? { ...isOf, values: [key] } : isOf;
+  return duck`(first_at between ${from} and ${to} and ${values})`;
+}
+
 /**
  * Returns the statement that counts the requests before `end` of each sender that passes the clauses or was found, and all requests since `since`.
  * The classified requests must have the texts ip, asn and ja4.
  */
 export function countSenders(
   { requests }: Pick<Classified, "requests">,
-  { end, since, clauses }: Pick<SearchPlan, "clauses"> & { readonly end: number; readonly since: number },
+  {
+    end,
+    since,
+    clauses,
+    shared,
+  }: Pick<SearchPlan, "clauses"> & {
+    readonly end: number;
+    readonly since: number;
+    readonly shared: readonly SharedKey[];
+  },
 ): Piece {
+  const isNamed = shared.length === 0 ? raw("false") : join(shared.map(isOfKey), " or ");
   const hasKey = clauses.length === 0 ? raw("false") : toClauses({ clauses }, 2);
   return duck`with r as (select *, (${end} - 1 - first_at) // ${DAY_MS} as ago,
-      class = 'hostile' and coalesce(found, 0) & ${SHARED} > 0 as is_found from (${requests}) left join found_requests using (request))
+      class = 'hostile' and (${isNamed}) as is_found from (${requests}) r)
     select json_object(${COUNTS}) from r where first_at >= ${since}
     union all select * from (
       select json_object('ago', ago, 'ip', ip, 'asn', asn, 'ja4', ja4, 'first', min(first_at),

@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { isNetworkText, isNoVisitor, readAddress } from "#model/ip-address.ts";
 import type { BlockKind, LeftOut, Mark, SourceKind } from "#model/kinds.ts";
-import type { RequestClass, SenderCount } from "#model/review.ts";
+import type { RequestClass, SenderCount, SharedKey } from "#model/review.ts";
 import type { UsualValue } from "#model/stored-sources.ts";
 import { SURE_ODDS } from "#model/verdict.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
@@ -28,6 +28,7 @@ interface JudgedAt {
 /** An incident with its attackers and verdicts; times in epoch ms. A rule that spikes by itself has no attackers. Keys are hostile text. */
 export interface BlockIncident {
   readonly alertId: number | null;
+  readonly ruleId: string;
   readonly openedAt: number;
   readonly lastActiveAt: number;
   readonly mark: Mark | null;
@@ -113,7 +114,8 @@ function findCandidates(
   const named = senders.filter((sender) => sender.found > 0);
   for (const incident of incidents.toSorted((a, b) => a.openedAt - b.openedAt)) {
     const { openedAt, lastActiveAt } = incident;
-    const during = named.filter(
+    const isAlone = incident.attackers.length > 0 && incident.attackers.every(({ kind }) => !SHARED[kind]);
+    const during = (isAlone ? [] : named).filter(
       ({ from, to }) => (from ?? at) <= lastActiveAt + AROUND_MS && (to ?? 0) >= openedAt - AROUND_MS,
     );
     for (const { kind: source, key } of [
@@ -145,6 +147,28 @@ export function listKeys(incidents: readonly BlockIncident[]): { texts: string[]
     usable.filter(({ kind }) => (kind === "network") === isNetwork).map(({ value }) => value),
   );
   return { texts: others ?? [], networks: networks ?? [] };
+}
+
+const SHARED: Readonly<Partial<Record<SourceKind, SharedKey["kind"]>>> = {
+  ips_per_url: "path",
+  ips_per_ja4: "ja4",
+  ips_per_asn: "asn",
+};
+
+/** Returns the keys of hostile incidents that others may have, too. */
+export function listShared(incidents: readonly BlockIncident[]): SharedKey[] {
+  return incidents
+    .filter((one) =>
+      [Infinity, ...one.verdicts.map((said) => said.judgedAt)].some((at) => isHostile(one, at)),
+    )
+    .flatMap(({ ruleId, attackers, openedAt, lastActiveAt }): SharedKey[] => {
+      const span = { from: openedAt - AROUND_MS, to: lastActiveAt + MINUTE_MS };
+      if (attackers.length === 0) return [{ kind: "rule", key: ruleId, ...span }];
+      return attackers.flatMap(({ kind: source, key }) => {
+        const kind = SHARED[source];
+        return kind === undefined ? [] : [{ kind, key, ...span }];
+      });
+    });
 }
 
 /** Ranges from which no visitor of a public site comes. */

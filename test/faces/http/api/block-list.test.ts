@@ -162,6 +162,7 @@ async function list(): Promise<Listed> {
 
 test("an attacker of an incident is listed until 24 hours after its last request, with reason, alert and times", async () => {
   const { alertId } = await attack();
+  await attack({ key: "192.0.2.99", said: "misfire" });
   await send(NOW - 70 * MINUTE_MS);
   await send(NOW - 20 * MINUTE_MS, { facts: { hasIdiom: true } });
 
@@ -177,7 +178,7 @@ test("an attacker of an incident is listed until 24 hours after its last request
         until: new Date(NOW - 20 * MINUTE_MS + DAY_MS).toISOString(),
       },
     ],
-    leftOut: [],
+    leftOut: [{ reason: "not-hostile", attackers: 1 }],
   });
 });
 
