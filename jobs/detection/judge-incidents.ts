@@ -26,7 +26,7 @@ import { isNews } from "#detection/rules/stored-episode.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { attackerIdOf } from "#model/fingerprint.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import { isBenign } from "#model/verdict.ts";
+import { leansBenign } from "#model/verdict.ts";
 import { isGraver } from "#model/words.ts";
 import type { Pass } from "./source-hours.ts";
 import type { DueZone } from "./source-tick.ts";
@@ -62,7 +62,7 @@ export async function judgeIncidents(
     const said = ids.length === 0 ? null : await readVerdicts(database.db, ids);
     const isRowBenign = ({ id }: SpikeRow) => {
       const latest = said?.get(id)?.at(-1);
-      return latest !== undefined && isBenign(latest);
+      return latest !== undefined && leansBenign(latest);
     };
     return new Set(rows.filter(isRowBenign).map(({ incident }) => incident));
   };

@@ -82,6 +82,7 @@ export const VERDICT_FEATURES = [
   "oneJa4",
   "dirty",
   "rulesPerIp",
+  "protocol",
   "knownPath",
   "onePath",
   "session",

@@ -196,7 +196,10 @@ export function isProgramAgent(ua: string): boolean {
   return !BROWSER.test(ua) || isBotAgent(ua);
 }
 
-/** Returns whether a rule of the core rule set finds tools: 913100 to 913199, by their user agents, headers and paths. */
+/**
+ * Returns whether a rule of the core rule set finds tools that search sites for weaknesses: by their user agents, headers and paths.
+ * 913101 and 913102 find libraries and crawlers, which ordinary programs use as well.
+ */
 export function isToolRule(ruleId: string): boolean {
-  return /^9131\d\d$/.test(ruleId);
+  return /^9131[012]0$/.test(ruleId);
 }

@@ -17,6 +17,11 @@ export function isCoreRule(ruleId: string): boolean {
   return /^9\d{5}$/.test(ruleId);
 }
 
+/** Rules of the core rule set that read how a client builds its requests (methods, headers, encodings), and no text that is sent. */
+export function isProtocolRule(ruleId: string): boolean {
+  return /^(?:200|911|920)\d{3}$/.test(ruleId);
+}
+
 /** Rules of the core rule set that read the site's answer: data leaks, error texts and web shells (950 to 956). */
 export function isResponseRule(ruleId: string): boolean {
   return /^95[0-6]\d{3}$/.test(ruleId);

@@ -156,6 +156,11 @@ export function isBenign({ said }: Pick<StoredVerdict, "said">): boolean {
   return said === "misfire" || said === "broken-client" || said === "crawler";
 }
 
+/** Returns whether it is likelier that nobody attacks, also if a verdict is unclear. */
+export function leansBenign({ likeliest }: Pick<StoredVerdict, "likeliest">): boolean {
+  return likeliest !== "attack" && likeliest !== "scanner";
+}
+
 /** Returns whether the verdict is an attack that is all but certain. */
 export function isSureAttack({ said, odds }: Pick<StoredVerdict, "said" | "odds">): boolean {
   return said === "attack" && odds >= SURE_ODDS;

@@ -20,6 +20,7 @@ export const FEATURE_WORDS: Readonly<Record<VerdictFeature, string>> = {
   oneJa4: "one JA4 of many addresses",
   dirty: "addresses with other rules on other paths",
   rulesPerIp: "many rules of each address",
+  protocol: "addresses with rules of the protocol only",
   knownPath: "requests on known paths",
   onePath: "requests on the largest path",
   session: "requests with a session",

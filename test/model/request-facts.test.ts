@@ -154,6 +154,8 @@ test.each([
   ["Mozilla/5.0 (compatible; Nmap Scripting Engine)", "942440", true],
   ["curl/8.1.2", "942440", false],
   ["curl/8.1.2", "913100", true],
+  ["curl/8.1.2", "913120", true],
+  ["curl/8.1.2", "913101", false],
   ["", "942440", null],
 ])("the user agent %j with rule %s is a tool: %s", (ua, ruleId, isTool) => {
   expect(readText(JSON.stringify(entryOf()), { ua, ruleId }).isTool).toBe(isTool);

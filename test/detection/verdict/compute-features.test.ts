@@ -81,6 +81,11 @@ test.each<[string, Told, Partial<Features>]>([
   ],
   ["texts five times", { number: 200, event: () => ({ url: "/a" }) }, { repeat: 1 }],
   ["texts four times", { number: 160, event: () => ({ url: "/a" }) }, { repeat: 0 }],
+  [
+    "texts five times with five agents",
+    { number: 200, event: (index) => ({ url: "/a", ua: `Mozilla/${Math.floor(index / 40)}` }) },
+    { repeat: 0 },
+  ],
   ["texts on other pages", { number: 200, event: (index) => ({ url: `/a/${index}` }) }, { repeat: 0 }],
   [
     "other texts on one page",
@@ -104,9 +109,14 @@ test.each<[string, Told, Partial<Features>]>([
   [
     "bots",
     { event: (index) => ({ ua: ["", "Examplebot", "UptimeMonitor", "curl"][index % 4] ?? "" }) },
-    { botUa: 2 / 3 },
+    { botUa: 0.5, program: 1 },
   ],
-  ["no agents", { event: () => ({ ua: "" }) }, { botUa: null, program: null, tool: 0 }],
+  ["no agents and headers", { event: () => ({ ua: "" }) }, { botUa: 0, program: 1, tool: 0 }],
+  [
+    "no agents and no headers",
+    { event: () => ({ ua: "" }), request: () => ({ hasSession: null }) },
+    { botUa: null, program: null },
+  ],
   [
     "tools by their agents",
     { event: (index) => ({ ua: index % 2 === 0 ? "sqlmap/1.8" : "Mozilla/5.0" }) },
@@ -126,8 +136,23 @@ test.each<[string, Told, Partial<Features>]>([
   );
 });
 
-test("a zone that never logs cookies knows nothing of sessions until one is seen", () => {
+test("rules that an address triggers on each of its paths are no rules elsewhere", () => {
+  const evidence = evidenceOf();
+  const dirtyBy = (elsewhere: readonly string[]) => {
+    const nearby = evidence.events.flatMap(({ ip }) => [
+      ...["1", "2", "3"].map((ruleId) => ({ ip, ruleId, template: "/reviews/{n}" })),
+      ...elsewhere.map((ruleId) => ({ ip, ruleId, template: "/cart" })),
+    ]);
+    return computeFeatures({ ...evidence, nearby }, groupRequests(evidence.events)).features.dirty;
+  };
+  expect(dirtyBy(["1", "2", "3"])).toBe(0);
+  expect(dirtyBy(["4", "5", "6"])).toBe(1);
+});
+
+test("a zone that never logs cookies knows nothing of sessions or referers until one is seen", () => {
   const usual = { hasCookies: false };
+  expect(read({ usual, request: () => ({ hasOwnReferer: false }) }).features.referer).toBeNull();
+  expect(read({ usual, request: () => ({ hasOwnReferer: true }) }).features.referer).toBe(1);
   expect(read({ usual, request: () => ({ hasSession: false }) }).features.session).toBeNull();
   expect(read({ usual, request: (index) => ({ hasSession: index % 2 === 0 }) }).features.session).toBe(0.5);
 });

@@ -67,6 +67,42 @@ describe("a verdict", () => {
     expect(judge({ ...BROKEN_CLIENT, number: 20 }).said).toBe("broken-client");
   });
 
+  test("says scanner if most requests are of a tool that names itself, with this as its first reason", () => {
+    const verdict = judge({
+      ...BROKEN_CLIENT,
+      event: () => ({ ip: "198.51.100.7", ua: "sqlmap/1.8", url: "/a" }),
+    });
+    expect(verdict).toMatchObject({ said: "scanner", likeliest: "scanner" });
+    expect(verdict.for[0]).toBe(
+      "All of 174 requests with a record are of a tool that searches sites for weaknesses.",
+    );
+  });
+
+  test.each<[string, number, boolean, string]>([
+    ["tries texts without a session", 3, false, "attack"],
+    ["tries texts with a session", 60, true, "attack"],
+    ["repeats a text with a session", 1, true, "unclear"],
+  ])("of a program that %s with idioms says what it is", (_, texts, hasSession, said) => {
+    const request = (index: number) => ({
+      matched: `' or ${index % texts}=1`,
+      hasSession,
+      hasOwnReferer: false,
+    });
+    const verdict = judge({ ...BROKEN_CLIENT, number: 180, request });
+    expect(verdict.said).toBe(said);
+    expect(verdict.odds < SURE_ODDS || said === "unclear").toBe(true);
+  });
+
+  test("says broken client for a page that repeats a text twenty times with the session of its visitor", () => {
+    const tab = (number: number) =>
+      judge({
+        number,
+        event: () => ({ ip: "198.51.100.7", asn: "1", ua: "Mozilla/5.0", url: "/cart" }),
+      });
+    expect(tab(19).likeliest).toBe("misfire");
+    expect(tab(20)).toMatchObject({ said: "broken-client", likeliest: "broken-client" });
+  });
+
   test("is what the model describes", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER, { number: 0, request: null }])
       expect(storedVerdict.parse(judge(told))).toEqual(judge(told));
@@ -260,6 +296,19 @@ describe("with less evidence", () => {
     for (const look of VERDICT_TIMES) expect(judge({ look, request: null }).said).toBe("unclear");
   });
 
+  test("many browsers without headers are a misfire, except where bots try passwords and cards", () => {
+    const saidOn = (url: string, ja4?: string) =>
+      judge({
+        event: () => ({ url, ...(ja4 === undefined ? {} : { ja4 }) }),
+        request: () => ({ hasSession: null, hasOwnReferer: null }),
+        usual: { hasCookies: false },
+      }).said;
+    expect(saidOn("/reviews/1")).toBe("misfire");
+    expect(saidOn("/account/login")).toBe("unclear");
+    expect(saidOn("/checkout/card")).toBe("unclear");
+    expect(saidOn("/reviews/1", "t13d1516h2")).toBe("unclear");
+  });
+
   test("visitors on the first day are less surely a misfire, and no attack", () => {
     const verdict = judge({ usual: { days: 0, asns: new Set(), ja4s: new Set(), paths: new Set() } });
     expect(sumOf(verdict)).toBeLessThan(sumOf(judge()));
@@ -336,8 +385,9 @@ describe("an attacker", () => {
         request: (index: number) => ({ hasSession: index % 20 < sessions }),
       };
       const first = judge({ ...between, look: early });
-      expect(first.odds).toBeGreaterThan(low);
-      expect(first.odds).toBeLessThan(high);
+      const benign = 1 - first.classes.attack - first.classes.scanner;
+      expect(benign).toBeGreaterThan(low);
+      expect(benign).toBeLessThan(high);
       expect(first).toMatchObject({ said: "unclear", likeliest: "misfire" });
       expect(judge({ ...between, look: late }).said).toBe("misfire");
     },

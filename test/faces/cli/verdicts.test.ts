@@ -117,7 +117,7 @@ testWays(
     expect(out).toContain("Misfire, odds 91 of 100. Time: six-hours.\n");
     for (const name of VERDICT_FEATURES) expect(out).toContain(`\n${FEATURE_WORDS[name]} `);
     expect(out).toMatch(
-      /The 15 numbers are of 1 request, from 0 to 1:\n.*\nwithout any evidence +0\.75 +\+\+\+\n/,
+      /The 16 numbers are of 1 request, from 0 to 1:\n.*\nwithout any evidence +0\.75 +\+\+\+\n/,
     );
     expect(out).toMatch(/many addresses +0\.00 +-1\.25 +-----\n/);
     expect(out).toMatch(/requests with a session +\? +0\.00\n/);

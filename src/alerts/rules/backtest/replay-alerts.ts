@@ -2,7 +2,7 @@ import type { VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { attackerIdOf, fingerprintOf } from "#model/fingerprint.ts";
 import { isChangeKind } from "#model/rules.ts";
-import { isBenign, type StoredVerdict } from "#model/verdict.ts";
+import { leansBenign, type StoredVerdict } from "#model/verdict.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { createAssessor } from "../assess.ts";
@@ -32,7 +32,7 @@ export interface AlertReplay {
   readonly decide: (minute: number, spikes: readonly ReplayedSpike[]) => void;
   /** Returns whether an alert has not ended, so that every minute is decided. */
   readonly isOpen: () => boolean;
-  /** Returns whether the latest verdict on a spike says that nobody attacks. */
+  /** Returns whether by the latest verdict on a spike it is likelier that nobody attacks. */
   readonly isBenign: (id: number) => boolean;
   readonly finish: () => readonly ReplayedMessage[];
 }
@@ -199,7 +199,7 @@ export function createAlertReplay({
     isOpen: () => closed.size > 0,
     isBenign(id) {
       const latest = verdicts?.knownOf(id).at(-1);
-      return latest !== undefined && isBenign(latest);
+      return latest !== undefined && leansBenign(latest);
     },
     finish() {
       const news = lateNews(Number.POSITIVE_INFINITY, []);

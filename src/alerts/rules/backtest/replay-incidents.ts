@@ -31,8 +31,8 @@ export const NO_EVIDENCE: ReplayedSpike["evidence"] = {
 type NumberedIncident = Incident & { readonly id: number };
 
 /**
- * Follows the incidents of a zone over its events in the order of time. `isBenign` returns whether the latest verdict on a spike says
- * that nobody attacks.
+ * Follows the incidents of a zone over its events in the order of time. `isBenign` returns whether by the latest verdict on a spike it is
+ * likelier that nobody attacks.
  */
 export function createIncidentReplay(nextId: () => number, isBenign: (id: number) => boolean = () => false) {
   let open: readonly Incident[] = [];

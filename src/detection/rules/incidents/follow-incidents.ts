@@ -37,7 +37,7 @@ const MAX_NEW_KEYS = 20;
  * | any                           | none of these                                             | joins the oldest one | `apart`  |
  *
  * A `facet` describes an attacker that has a name already, so it is not news. Every other role is. An address joins no incident of
- * which a verdict says that nobody attacks: who attacks among the visitors of a rule that misfires is another cause.
+ * which the verdict leans to nobody attacking: who attacks among the visitors of a rule that misfires is another cause.
  */
 export function followFired(
   before: readonly Incident[],
@@ -70,7 +70,7 @@ export interface FiringContext {
   readonly eventsOf: EventsOfKey;
   /** Incidents that have ended lately. */
   readonly former: readonly PastIncident[];
-  /** The names of open incidents of which the latest verdict says that nobody attacks. */
+  /** The names of open incidents of which the latest verdict leans to nobody attacking. */
   readonly benign?: ReadonlySet<string>;
 }
 

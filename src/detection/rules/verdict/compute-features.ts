@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictFeature } from "#model/kinds.ts";
 import { holdsIdiom, isBotAgent, isProgramAgent } from "#model/request-facts.ts";
-import { isCoreRule, isSumRule } from "#model/rules.ts";
+import { isCoreRule, isProtocolRule, isSumRule } from "#model/rules.ts";
 import { DIRTY_RULES, type Features } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import type { NearbyRule, VerdictEvidence } from "./evidence.ts";
@@ -45,7 +45,8 @@ export function computeFeatures(
   const asns = asnOf.size > 0 ? [...asnOf.values()] : [...new Set(requests.map(({ asn }) => asn))];
   const networks = countBy(asns, (asn) => asn);
   const ja4s = countBy(requests, ({ ja4 }) => ja4);
-  const uas = countBy(requests, ({ ua }) => ua);
+  // A request whose headers are known and that has no user agent is a program's.
+  const agents = requests.flatMap(({ ua, facts }) => (ua === "" && facts.hasSession === null ? [] : [ua]));
   const texts = countBy(requests, ({ text }) => text ?? "");
   const addressOf = createAddressReader();
   const nearby = rules
@@ -53,6 +54,7 @@ export function computeFeatures(
     .map((rule) => ({ ...rule, ip: addressOf(rule.ip) }));
   const isUsualPath = (template: string) => usual.paths.has(template) || usual.paths.has(nameSlugs(template));
   const sessions = requests.flatMap(({ facts }) => facts.hasSession ?? []);
+  const referers = requests.flatMap(({ facts }) => facts.hasOwnReferer ?? []);
   const features = {
     spread: asnOf.size === 0 ? null : Math.min(1, Math.log10(asnOf.size) / 2),
     usualAsn: usual.days < DAYS_OF_ASN ? null : shareOf(networks, (asn) => usual.asns.has(asn)),
@@ -64,14 +66,14 @@ export function computeFeatures(
         ? null
         : shareOf(urls, (url) => isUsualPath(templates.get(url) ?? "")),
     onePath: shareOf(paths, (path) => path === top),
-    // A zone whose records never have a Cookie may not log it.
+    // A zone whose records never have a Cookie may not log the headers of visitors.
     session: usual.hasCookies || sessions.includes(true) ? shareOfAll(sessions) : null,
-    referer: shareOfAll(requests.flatMap(({ facts }) => facts.hasOwnReferer ?? [])),
+    referer: usual.hasCookies || referers.includes(true) ? shareOfAll(referers) : null,
     idiom: shareOfAll(requests.flatMap(idiomOf)),
     repeat: shareOf(texts, (_, times) => times >= REPEATS),
-    botUa: shareOf(uas, isBotAgent),
+    botUa: shareOfAll(agents.map(isBotAgent)),
     tool: shareOfAll(requests.flatMap(({ facts }) => facts.isTool ?? [])),
-    program: shareOf(uas, isProgramAgent),
+    program: shareOfAll(agents.map(isProgramAgent)),
   };
   const counts = {
     requests: requests.length,
@@ -86,7 +88,7 @@ export function computeFeatures(
   return { features, counts };
 }
 
-function isHostile(request: VerdictRequest): boolean {
+export function isHostile(request: VerdictRequest): boolean {
   return request.facts.isTool === true || idiomOf(request).includes(true);
 }
 
@@ -99,22 +101,21 @@ function idiomOf({ facts, url, rules }: VerdictRequest): boolean[] {
   return found === null || (!found && ![...rules].some(isCoreRule)) ? [] : [found];
 }
 
-function countRules(
-  nearby: readonly NearbyRule[],
-  isTop: (template: string) => boolean,
-): Record<"dirty" | "rulesPerIp", number | null> {
-  const rules = new Map<string, { readonly all: Set<string>; readonly elsewhere: Set<string> }>();
-  for (const { ip, ruleId, template } of nearby) {
-    const found = rules.get(ip) ?? { all: new Set(), elsewhere: new Set() };
-    rules.set(ip, found);
-    found.all.add(ruleId);
-    if (!isTop(template)) found.elsewhere.add(ruleId);
-  }
-  const addresses = [...rules.values()];
-  const mean = addresses.reduce((sum, { all }) => sum + all.size, 0) / Math.max(addresses.length, 1);
+/** Rules that an address triggers on each of its paths are of one part of all its requests, such as a cookie: they do not count elsewhere. */
+function countRules(nearby: readonly NearbyRule[], isTop: (template: string) => boolean) {
+  const addresses = [...Map.groupBy(nearby, ({ ip }) => ip).values()].map((rules) => {
+    const pathsOf = (of: readonly NearbyRule[]) => new Set(of.map(({ template }) => template));
+    const { size } = pathsOf(rules);
+    const byRule = [...Map.groupBy(rules, ({ ruleId }) => ruleId).values()].map(pathsOf);
+    const elsewhere = byRule.filter((paths) => paths.size < size && [...paths].some((path) => !isTop(path)));
+    const isProtocol = rules.every(({ ruleId }) => isProtocolRule(ruleId));
+    return { all: byRule.length, elsewhere: elsewhere.length, isProtocol };
+  });
+  const mean = addresses.reduce((sum, { all }) => sum + all, 0) / Math.max(addresses.length, 1);
   return {
-    dirty: shareOfAll(addresses.map(({ elsewhere }) => elsewhere.size >= DIRTY_RULES)),
+    dirty: shareOfAll(addresses.map(({ elsewhere }) => elsewhere >= DIRTY_RULES)),
     rulesPerIp: addresses.length === 0 ? null : Math.min(1, Math.log2(mean) / 4),
+    protocol: shareOfAll(addresses.map(({ isProtocol }) => isProtocol)),
   };
 }
 
@@ -164,6 +165,7 @@ const TABLE: Readonly<Record<VerdictFeature, readonly number[]>> = {
   oneJa4: [1.75, -1.75, 0, 0, 0.25, 0.49],
   dirty: [-1.25, -2, 3.75, 0, -0.25, 0.16],
   rulesPerIp: [1.5, -0.75, 1, -2, 0.5, 0.43],
+  protocol: [-1, 0.25, -0.5, 0.75, 0, 0.1],
   knownPath: [0.25, 0.25, 0, -0.75, -0.75, 0.55],
   onePath: [0.75, -0.25, -1.75, 1.5, -0.5, 0.8],
   session: [-1.75, 3, -0.5, 0.25, -1.25, 0.34],

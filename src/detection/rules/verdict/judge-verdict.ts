@@ -11,15 +11,23 @@ import {
   type VerdictTime,
   type VerdictWord,
 } from "#model/kinds.ts";
+import { toUrlPart } from "#model/record-parts.ts";
 import { isResponseRule } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { type Features, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
-import { computeFeatures, SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./compute-features.ts";
+import {
+  computeFeatures,
+  isHostile,
+  SHIPPED_WEIGHTS,
+  softmax,
+  toInputs,
+  type Weights,
+} from "./compute-features.ts";
 import { claimsCrawler } from "./crawlers.ts";
 import { splitForeground, type VerdictEvidence } from "./evidence.ts";
 import { templateOf } from "./path-template.ts";
-import { groupRequests } from "./requests.ts";
+import { countBy, groupRequests, type VerdictRequest } from "./requests.ts";
 import {
   chooseSample,
   describeNextStep,
@@ -39,8 +47,13 @@ const LEAST_MISFIRE_ODDS: Readonly<Record<VerdictTime, number>> = {
   "six-hours": 0.7,
   day: 0.7,
 };
-/** With fewer sessions, or if none is known, a misfire needs odds that are all but certain: many browsers may be attackers'. */
+/** With fewer sessions a misfire needs odds that are all but certain: many browsers may be attackers'. */
 const LEAST_SESSIONS = 0.25;
+/** The spread of five addresses: of fewer, any tool may be all. */
+const LEAST_SPREAD = 0.35;
+/** Paths on which bots try passwords, cards and codes, without an idiom of attacks. */
+const ACCOUNTS =
+  /log-?[io]n|sign-?(?:[io]n|up)|auth|sso|\/(?:session|token)s?\b|passw|otp|2fa|xmlrpc|checkout|payment|coupon|voucher/i;
 /** With idioms, or tools of attackers, in a larger share of the requests, neither a misfire nor a broken client is said. */
 const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
@@ -61,6 +74,19 @@ const INJECTION_SCAN_IDIOMS = 0.5;
 const REGULAR_NETWORKS = 0.9;
 /** A scan whose requests name the tool of a scanner is one. */
 const MOST_TOOLS = 0.5;
+/** Shares of requests from which idioms, programs and repetitions decide. */
+const PROBE_IDIOMS = 0.25;
+const MOST_PROGRAMS = 0.5;
+/** A client that repeats itself has one text with an idiom, or two. */
+const LEAST_PROBES = 3;
+const MOST_REPEATS = 0.5;
+/** The odds of an attack or a scan that one number decides. */
+const OVERRULED = 0.7;
+/** Nobody sends the same text so often by hand. */
+const LOOP_TIMES = 20;
+type Swap = Partial<Record<VerdictClass, VerdictClass>>;
+const SCAN_IS_ATTACK: Swap = { attack: "scanner", scanner: "attack" };
+const LOOP_IS_CLIENT: Swap = { misfire: "broken-client", "broken-client": "misfire" };
 const MONTH_DAYS = 28;
 /** The odds of requests that the operator of a crawler confirms. */
 const VERIFIED: Readonly<Record<VerdictClass, number>> = {
@@ -82,28 +108,31 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const counts = { ...found.counts, events: events.length };
   const caution = counts.records === 0 ? CAUTION : 1;
   const isVerified = crawler !== null && (features.idiom ?? 0) <= MOST_IDIOMS;
-  const guessed = isVerified ? VERIFIED : oddsOf(features, weights, caution);
+  const read = oddsOf(features, weights, caution);
+  const decides = isVerified ? null : overrule(features, read, requests);
+  const guessed = isVerified ? VERIFIED : decides === null ? read : toHostile(read, decides);
   const isDeepScan = counts.requests >= DEEP_SCAN_REQUESTS * Math.max(counts.addresses, 1);
   const isAttack =
     (isDeepScan || (features.idiom ?? 0) >= INJECTION_SCAN_IDIOMS) &&
     (features.tool ?? 0) < MOST_TOOLS &&
     VERDICT_CLASSES.every((name) => guessed.scanner >= guessed[name]);
-  const odds = isAttack ? { ...guessed, attack: guessed.scanner, scanner: guessed.attack } : guessed;
+  const isLoop = guessed.misfire > guessed["broken-client"] && isRepeatedByProgram(requests);
+  const swapped = isAttack ? SCAN_IS_ATTACK : isLoop ? LOOP_IS_CLIENT : {};
+  const columnOf = (name: VerdictClass) => swapped[name] ?? name;
+  const odds = toRecord(VERDICT_CLASSES, (name) => guessed[columnOf(name)]);
   const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
     VerdictClass,
     VerdictClass,
   ];
   const isConfirmed = crawler !== null || (isRegular(features) && !claimsCrawler(events));
   const refusal = refuse(likeliest, features, isConfirmed);
-  const least = likeliest === "misfire" ? leastMisfireOdds(look, features) : LEAST_ODDS;
-  const said: VerdictWord = odds[likeliest] >= least && refusal === null ? likeliest : "unclear";
+  const said: VerdictWord =
+    refusal === null && isSaid(likeliest, odds, { look, features, requests }) ? likeliest : "unclear";
   // A class that is refused may be an attack in disguise.
   const rival = refusal === null ? second : "attack";
   const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
 
   // An attack that is a scan has the odds of a scan, and its reasons.
-  const swapped = { attack: "scanner", scanner: "attack" } as const;
-  const columnOf = (name: VerdictClass) => (isAttack && name in swapped ? swapped[name as "attack"] : name);
   const weigh = (row: Readonly<Record<VerdictClass, number>>) =>
     caution * (row[columnOf(likeliest)] - row[columnOf(rival)]);
   const adds = toRecord(VERDICT_FEATURES, (feature) => {
@@ -120,7 +149,10 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     refusal === "idiom" || refusal === "tool"
       ? refusal
       : // Idioms are what makes an attack of a scan.
-        sorted.findLast((feature) => adds[feature] <= -LEAST_REASON && !(isAttack && feature === "idiom"));
+        sorted.findLast(
+          (feature) =>
+            adds[feature] <= -LEAST_REASON && feature !== decides && !(isAttack && feature === "idiom"),
+        );
   const shown = { said, likeliest, rival, isLasting };
   const shares = cutOdds(odds);
   const rose = { ...evidence, events };
@@ -139,6 +171,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
         ...(evidence.ruleId !== null && isResponseRule(evidence.ruleId)
           ? [describeResponses(evidence.ruleId)]
           : []),
+        ...(decides === null ? [] : [reasons[decides]]),
         ...(isAttack ? [isDeepScan ? `It is a deep scan: ${describeScan(counts)}.` : reasons.idiom] : []),
         ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
       ]),
@@ -165,6 +198,44 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     crawler,
     exclusion: said === "misfire" && isLasting ? proposeExclusion(rose) : null,
   };
+}
+
+/**
+ * Returns the number that decides that somebody attacks, whatever the odds: most requests are of a tool that names itself, or many
+ * hold an idiom and a program without a session sends them, or one that does not repeat itself. A client may repeat an idiom.
+ */
+function overrule(
+  { tool, idiom, session, program, repeat }: Features,
+  odds: Readonly<Record<VerdictClass, number>>,
+  requests: readonly VerdictRequest[],
+): "tool" | "idiom" | null {
+  if ((tool ?? 0) >= MOST_TOOLS) return "tool";
+  const probes = new Set(requests.flatMap((one) => (isHostile(one) ? [`${one.text ?? ""} ${one.url}`] : [])));
+  if ((idiom ?? 0) < PROBE_IDIOMS || probes.size < LEAST_PROBES) return null;
+  const isClient = VERDICT_CLASSES.every((name) => odds["broken-client"] >= odds[name]);
+  const isVaried = (program ?? 0) >= MOST_PROGRAMS && (repeat ?? 0) < MOST_REPEATS;
+  return (isClient && (session ?? 0) < LEAST_SESSIONS) || isVaried ? "idiom" : null;
+}
+
+/** Returns odds of which at least `OVERRULED` are of a scan by a tool, or of an attack by its idioms. */
+function toHostile(
+  odds: Readonly<Record<VerdictClass, number>>,
+  decides: "tool" | "idiom",
+): Record<VerdictClass, number> {
+  const [name, other] =
+    decides === "tool" ? (["scanner", "attack"] as const) : (["attack", "scanner"] as const);
+  const benign = 1 - odds.attack - odds.scanner;
+  const share = Math.min(1, (1 - OVERRULED) / Math.max(benign, 1e-9));
+  const kept = toRecord(VERDICT_CLASSES, (one) => odds[one] * share);
+  return { ...kept, [name]: 1 - benign * share - odds[other], [other]: odds[other] };
+}
+
+/** A page that is left open sends as a program does, with the session of its visitor. */
+function isRepeatedByProgram(requests: readonly VerdictRequest[]): boolean {
+  const times = countBy(requests, ({ text }) => text ?? "");
+  return (
+    requests.filter(({ text }) => (times.get(text ?? "") ?? 0) >= LOOP_TIMES).length * 2 > requests.length
+  );
 }
 
 function describeResponses(ruleId: string): string {
@@ -197,8 +268,38 @@ function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, numbe
   return toRecord(VERDICT_CLASSES, (name) => cut(odds[name]));
 }
 
-function leastMisfireOdds(look: VerdictTime, { session }: Features): number {
-  return (session ?? 0) < LEAST_SESSIONS ? SURE_ODDS : LEAST_MISFIRE_ODDS[look];
+/**
+ * Returns whether a class is likely enough to be said. What matters is whether somebody attacks: an attack and a scan count together,
+ * as does everybody whom a rule is in the way of. Without sessions, on paths where bots try passwords and cards, only a client of a
+ * usual network is said, because nothing that bots send there is an idiom.
+ */
+function isSaid(
+  name: VerdictClass,
+  odds: Readonly<Record<VerdictClass, number>>,
+  {
+    look,
+    features,
+    requests,
+  }: { look: VerdictTime; features: Features; requests: readonly VerdictRequest[] },
+): boolean {
+  const isRead = requests.some(({ facts }) => Object.values(facts).some((fact) => fact !== null));
+  if (name === "crawler" || !isRead) return odds[name] >= (name === "misfire" ? SURE_ODDS : LEAST_ODDS);
+  const hostile = odds.attack + odds.scanner;
+  if (name === "attack" || name === "scanner") return hostile >= LEAST_ODDS;
+  const accounts = requests.filter(({ url }) => ACCOUNTS.test(toUrlPart("path", url))).length;
+  const isUsualClient = name === "broken-client" && (features.usualAsn ?? 0) >= LEAST_ODDS;
+  if ((features.session ?? 0) < LEAST_SESSIONS && accounts * 2 >= requests.length && !isUsualClient)
+    return false;
+  return (
+    1 - hostile >= leastMisfireOdds(look, features) || (name === "broken-client" && odds[name] >= LEAST_ODDS)
+  );
+}
+
+/** Returns the odds from which a misfire is said. If sessions are not known, many browsers are most likely visitors'. */
+function leastMisfireOdds(look: VerdictTime, { session, spread, oneJa4 }: Features): number {
+  const areMany = oneJa4 === null ? (spread ?? 0) >= LEAST_SPREAD : oneJa4 === 0;
+  const areVisitors = session === null ? areMany : session >= LEAST_SESSIONS;
+  return areVisitors ? LEAST_MISFIRE_ODDS[look] : SURE_ODDS;
 }
 
 /** Returns why a class is not said, whatever its odds. An attacker can forge headers, user agents and repetitions. */

@@ -75,7 +75,7 @@ export function groupRequests(events: readonly VerdictEvent[]): VerdictRequest[]
 }
 
 function toRequest({ at, address, asn, ja4, ua, url, action, rules, facts, ...rest }: Group): VerdictRequest {
-  const text = textOf({ address, url }, rest.keys, rest.isGet);
+  const text = textOf({ address, ua, url }, rest.keys, rest.isGet);
   return { at, address, asn, ja4, ua, url, action, rules, facts, text };
 }
 
@@ -87,14 +87,14 @@ function openGroup({ at, asn, ja4, ua, url, action }: VerdictEvent, address: str
 
 /** Without a record, only the URL of a GET with a query is known to hold what matched. Without a URL, no path is known. */
 function textOf(
-  { address, url }: Pick<VerdictRequest, "address" | "url">,
+  { address, ua, url }: Pick<VerdictRequest, "address" | "ua" | "url">,
   keys: ReadonlySet<number>,
   isGet: boolean,
 ): string | null {
   if (address === "" || url === "") return null;
   if (keys.size > 0)
-    return `${address} ${toUrlPart("path", url)} ${[...keys].sort((a, b) => a - b).join(" ")}`;
-  return isGet && url.includes("?") ? `${address} ${url}` : null;
+    return `${address} ${ua} ${toUrlPart("path", url)} ${[...keys].sort((a, b) => a - b).join(" ")}`;
+  return isGet && url.includes("?") ? `${address} ${ua} ${url}` : null;
 }
 
 function either(one: boolean | null, other: boolean | null): boolean | null {

@@ -61,6 +61,7 @@ export function describeReasons(
     usualJa4: `${ofAll("usualJa4")} have a TLS fingerprint (JA4) that is usual here.`,
     dirty: `${ofAddresses(value("dirty"))} triggering three or more rules on other paths within 24 hours.`,
     rulesPerIp: `An address triggers ${formatDecimal(2 ** (4 * value("rulesPerIp")))} rules within 24 hours on average.`,
+    protocol: `${ofAddresses(value("protocol"))} triggering only rules that read how a client builds its requests.`,
     knownPath: `${ofAll("knownPath")} are on paths that are usual here.`,
     onePath: `${ofAll("onePath")} are on ${paths > 1 ? `the largest of ${many(paths, "path")}` : "one path"}.`,
     session: `${ofRead("session")} carry a session cookie or credentials.`,
