@@ -7,7 +7,8 @@ import { epochMs } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { erasures, pseudonymisedDays } from "../schema/privacy.ts";
 import { judgedHours } from "../schema/sources.ts";
-import { spikes, verdicts } from "../schema/spikes.ts";
+import { spikes } from "../schema/spikes.ts";
+import { readVerdicts } from "./verdicts.ts";
 
 const s = alias(spikes, "s");
 
@@ -29,23 +30,18 @@ export async function readBlockIncidents(db: Queryable, zoneId: number, sinceMs:
     )
     .orderBy(asc(s.openedAt), asc(s.id));
   const ids = rows.map(({ id }) => id);
-  const judged = await db
-    .select({ spikeId: verdicts.spikeId, verdict: verdicts.verdict })
-    .from(verdicts)
-    .where(inArray(verdicts.spikeId, ids.length === 0 ? [0] : ids))
-    .orderBy(asc(verdicts.judgedAt));
+  const judged = await readVerdicts(db, ids);
   const raised = await db
     .select({ spikeId: alerts.spikeId, id: alerts.id })
     .from(alerts)
     .where(inArray(alerts.spikeId, ids.length === 0 ? [0] : ids))
     .orderBy(asc(alerts.id));
   const alertOf = new Map(raised.map(({ spikeId, id }) => [spikeId, id]));
-  const ofSpike = Map.groupBy(judged, ({ spikeId }) => spikeId);
   return rows.map(({ id, sources, ...row }) => ({
     ...row,
     alertId: alertOf.get(id) ?? null,
     attackers: sources?.findings ?? [],
-    verdicts: (ofSpike.get(id) ?? []).map(({ verdict }) => verdict),
+    verdicts: judged.get(id) ?? [],
   }));
 }
 

@@ -28,10 +28,7 @@ export interface SenderCount extends Readonly<Record<RequestClass, number>> {
   readonly found: number;
 }
 
-/** A key of an incident that others may have, and its span: epoch ms, both ends belong to it. The key is hostile text. */
-export interface SharedKey {
+/** A key of an incident that others may have, and its span. */
+export type SharedKey = Pick<RequestFinding, "key" | "from" | "to"> & {
   readonly kind: "rule" | "path" | "ja4" | "asn";
-  readonly key: string;
-  readonly from: number;
-  readonly to: number;
-}
+};

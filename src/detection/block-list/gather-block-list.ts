@@ -31,18 +31,12 @@ const STALE_MS = HOUR_MS;
 
 type Asking = Pick<QueryContext, "db" | "now" | "caller" | "searching" | "service">;
 
-interface Kept {
-  readonly at: number;
-  readonly privacy: string;
-  readonly list: Promise<BlockList>;
-}
-
 /** The columns of an event that an entry can name. */
 const NAMED_BY = KNOWN_KINDS.filter((kind) => kind !== "ua");
 
 /** The lists of a process by zone. `good`: the last one that was answered, without its entries. */
 interface Zone {
-  kept: Kept | null;
+  kept: { readonly at: number; readonly privacy: string; readonly list: Promise<BlockList> } | null;
   good: { readonly at: number; readonly entries: number; readonly until: number } | null;
 }
 
@@ -93,7 +87,7 @@ export async function gatherBlockList(asking: Asking, zoneId: number): Promise<B
       if (zone.kept === next) zone.kept = null;
     });
   }
-  const list = await (zone.kept as Kept).list;
+  const list = await (zone.kept as NonNullable<Zone["kept"]>).list;
   const isLost = list.entries.length === 0 && Object.keys(list.leftOut).length === 0;
   if (isLost && zone.good !== null && zone.good.until > now) {
     zone.kept = null;

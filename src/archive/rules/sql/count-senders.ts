@@ -13,6 +13,12 @@ export type AllRequests = Readonly<Record<RequestClass, number>>;
 const COUNTS = duck`'hostile', count(*) filter (class = 'hostile'), 'machine', count(*) filter (class = 'machine'),
   'visitor', count(*) filter (class = 'visitor'), 'unknown', count(*) filter (class = 'unknown')`;
 
+interface Counted extends Pick<SearchPlan, "clauses"> {
+  readonly end: number;
+  readonly since: number;
+  readonly shared: readonly SharedKey[];
+}
+
 function isOfKey({ kind, key, from, to }: SharedKey): Piece {
   const rule = duck`exists (select 1 from request_rules q where q.rule_id = ${bound(key)} and (r.w0 & q.w0 <> 0 or r.w1 & q.w1 <> 0))`;
   const isOf = {
@@ -31,16 +37,7 @@ function isOfKey({ kind, key, from, to }: SharedKey): Piece {
  */
 export function countSenders(
   { requests }: Pick<Classified, "requests">,
-  {
-    end,
-    since,
-    clauses,
-    shared,
-  }: Pick<SearchPlan, "clauses"> & {
-    readonly end: number;
-    readonly since: number;
-    readonly shared: readonly SharedKey[];
-  },
+  { end, since, clauses, shared }: Counted,
 ): Piece {
   const isNamed = shared.length === 0 ? raw("false") : join(shared.map(isOfKey), " or ");
   const hasKey = clauses.length === 0 ? raw("false") : toClauses({ clauses }, 2);

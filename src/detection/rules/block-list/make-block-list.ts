@@ -5,7 +5,7 @@ import { isNetworkText, isNoVisitor, readAddress } from "#model/ip-address.ts";
 import type { BlockKind, LeftOut, Mark, SourceKind } from "#model/kinds.ts";
 import type { RequestClass, SenderCount, SharedKey } from "#model/review.ts";
 import type { UsualValue } from "#model/stored-sources.ts";
-import { SURE_ODDS } from "#model/verdict.ts";
+import { type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
 
 /** The platform takes no more entries. */
@@ -17,13 +17,7 @@ const LEAST_HOSTILE = 0.5;
 /** An attacker sends before it is over its line, and after. */
 const AROUND_MS = HOUR_MS;
 
-/** A verdict at one time; epoch ms. */
-interface JudgedAt {
-  readonly judgedAt: number;
-  readonly said: string;
-  readonly odds: number;
-  readonly title: string;
-}
+type Said = Pick<StoredVerdict, "judgedAt" | "said" | "odds" | "title">;
 
 /** An incident with its attackers and verdicts; times in epoch ms. A rule that spikes by itself has no attackers. Keys are hostile text. */
 export interface BlockIncident {
@@ -35,7 +29,7 @@ export interface BlockIncident {
   /** `since`: the minute since the epoch in which the attacker was first over its line. */
   readonly attackers: readonly { readonly kind: SourceKind; readonly key: string; readonly since: number }[];
   /** The oldest first. */
-  readonly verdicts: readonly JudgedAt[];
+  readonly verdicts: readonly Said[];
 }
 
 /** An entry of a block list; times in epoch ms. `value` and `reason` are hostile text. */
@@ -232,29 +226,20 @@ function lastsMs(incidents: readonly BlockIncident[]): number {
   return Math.min(2 ** returns, LOOKS_BACK_DAYS) * DAY_MS;
 }
 
-function describeReason({ mark, alertId }: BlockIncident, said: JudgedAt | undefined): string {
+function describeReason({ mark, alertId }: BlockIncident, said: Said | undefined): string {
   const what =
     mark !== null ? `marked ${mark}` : `${said?.said ?? "attack"}, odds ${said?.odds.toFixed(2) ?? ""}`;
   const title = said === undefined ? "" : `: ${said.title}`;
   return `${alertId === null ? "" : `alert ${alertId}, `}${what}${title}`;
 }
 
-/** A visitor whom a list would have stopped. Texts are hostile; `at` is epoch ms. */
-interface HitVisitor {
-  readonly at: number;
-  readonly ip: string;
-  readonly requests: number;
-  /** The kind and the value of the entry. */
-  readonly entry: string;
-}
-
 /**
  * Applies to each of the last days the list as it was when the day began, so that no list is tried on what it was made of.
- * Returns the requests that the lists would have stopped, by whose they are.
+ * Returns the requests that the lists would have stopped, by whose they are, and the visitors that they would have hit. Texts are hostile.
  */
 export function replayBlockLists(incidents: readonly BlockIncident[], senders: Senders, days: number) {
   const stopped = { hostile: 0, machine: 0, visitor: 0, unknown: 0 };
-  const hit: HitVisitor[] = [];
+  const hit: { at: number; ip: string; requests: number; entry: string }[] = [];
   const byDay = Map.groupBy(senders.counts, ({ ago }) => ago);
   for (let ago = days - 1; ago >= 0; ago -= 1) {
     const { entries } = makeBlockList(incidents, senders, senders.countedTo - (ago + 1) * DAY_MS);

@@ -45,13 +45,9 @@ export function writeBlockList(form: Exclude<BlockForm, "json">, list: Entries, 
   return WRITERS[form](list, zoneId);
 }
 
-function toText(lines: readonly string[]): string {
-  return `${lines.join("\n")}\n`;
-}
+const toText = (lines: readonly string[]) => `${lines.join("\n")}\n`;
 
-function addressesOf(list: Entries): Entries {
-  return list.filter(({ kind }) => OF_ADDRESSES.has(kind));
-}
+const addressesOf = (list: Entries) => list.filter(({ kind }) => OF_ADDRESSES.has(kind));
 
 /** A comment ends with its line, and every line break is a blank in it. */
 function toComment({ reason, until }: WrittenEntry): string {
