@@ -109,13 +109,13 @@ test("a state file of another seed, or one that is not state, is refused and lef
   });
 });
 
-test("the default history holds at least 200,000 events of a dozen rules in two zones", async () => {
-  const emulator = await openEmulator({ historyHours: 72, eventsPerSecond: 0.9 });
+test("a day at the default rate holds a third of 200,000 events, of a dozen rules in two zones", async () => {
+  const emulator = await openEmulator({ historyHours: 24, eventsPerSecond: 0.9 });
   const { shieldZones } = await bodyOf<{ shieldZones: { events: number; rules: string[] }[] }>(
     call(emulator, "/_emulator"),
   );
   expect(shieldZones).toHaveLength(2);
-  expect(shieldZones.reduce((sum, zone) => sum + zone.events, 0)).toBeGreaterThanOrEqual(200_000);
+  expect(shieldZones.reduce((sum, zone) => sum + zone.events, 0)).toBeGreaterThanOrEqual(200_000 / 3);
   for (const zone of shieldZones)
     expect(zone.rules.filter((rule) => /^9[1-4]\d{4}$/.test(rule)).length).toBeGreaterThanOrEqual(12);
 });
