@@ -218,3 +218,26 @@ function countEdits(from: string, to: string): number {
   }
   return above[to.length] ?? 0;
 }
+
+/** Returns JSON in ASCII. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/g, toEscape);
+}
+
+/** Returns a text as one word of a shell. */
+export function toShell(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Returns a text as a string of HCL in ASCII. A `{` behind `$` or `%` would begin an expression. */
+export function toHcl(text: string): string {
+  const unsafe = /["\\]|[$%](?=\{)|[^\x20-\x7e]/gu;
+  return `"${text.toWellFormed().replaceAll(unsafe, toEscape)}"`;
+}
+
+function toEscape(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code > 0xffff
+    ? `\\U${code.toString(16).padStart(8, "0")}`
+    : `\\u${code.toString(16).padStart(4, "0")}`;
+}

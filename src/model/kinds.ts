@@ -406,3 +406,16 @@ export type ExportFormName = (typeof EXPORT_FORMS)[number];
 /** The formats of an alert on the webhook channel. */
 export const ALERT_FORMATS = ["standard", "ocsf"] as const;
 export type AlertFormat = (typeof ALERT_FORMATS)[number];
+
+/** Whose a request is: hostile ones are of attackers, machines are crawlers, monitors and programs of the site. */
+export const REQUEST_CLASSES = ["hostile", "machine", "visitor", "unknown"] as const;
+export type RequestClass = (typeof REQUEST_CLASSES)[number];
+/** What a plan proposes for a rule, and what its events get now. */
+export const REVIEW_PLANS = ["block", "block-after-exclusion", "log", "undecided", "unplanned"] as const;
+export type ReviewPlan = (typeof REVIEW_PLANS)[number];
+export const RULE_MODES = ["blocks", "challenges", "logs", "mixed", "quiet"] as const;
+export type RuleMode = (typeof RULE_MODES)[number];
+/** The forms of a choice, and the requests that are shown of a rule. */
+export const REVIEW_FORMS = ["terraform", "curl", "csv", "json"] as const;
+export type ReviewForm = (typeof REVIEW_FORMS)[number];
+export const REVIEW_SAMPLES = ["visitor", "attack"] as const;

@@ -1,7 +1,6 @@
-/** Whose requests a rule matches. */
-
-/** Hostile requests are of attackers, and machines are crawlers, monitors and programs of the site. */
-export type RequestClass = "hostile" | "machine" | "visitor" | "unknown";
+/** Whose requests the rules of a zone match, and what a choice of blocking rules would have stopped. */
+import { formatWhole, many } from "#lib/format.ts";
+import { REQUEST_CLASSES, type RequestClass } from "./kinds.ts";
 
 /** What an incident, a spike or a person says about the requests with a value in a span. The key is hostile text. */
 export interface RequestFinding {
@@ -10,7 +9,189 @@ export interface RequestFinding {
   /** Epoch ms; both ends belong to it. */
   readonly from: number;
   readonly to: number;
-  readonly says: "hostile" | "machine" | "visitor";
+  readonly says: Exclude<RequestClass, "unknown">;
+}
+
+/**
+ * Requests of the same day, class, rules and path: the numbers of the day (since the epoch), of the class, 1 if they were stopped, of the set of
+ * rules in `sets`, of the path in `paths` (-1: any other), and how many they are.
+ */
+export type ReviewRow = readonly [
+  day: number,
+  of: number,
+  isStopped: 0 | 1,
+  set: number,
+  path: number,
+  count: number,
+];
+
+/** The requests of a zone, counted by everything that a choice depends on. */
+export interface ReviewTable {
+  /** Ids of rules. Those that only add others up are left out. */
+  readonly rules: readonly string[];
+  /** Templates of paths on which visitors were. Hostile text. */
+  readonly paths: readonly string[];
+  /** Sets of rules that matched the same request, by their numbers. */
+  readonly sets: readonly (readonly number[])[];
+  readonly rows: readonly ReviewRow[];
+}
+
+/** A rule is not to block on a path. */
+export interface ReviewExclusion {
+  readonly rule: string;
+  readonly path: string;
+}
+
+/** The rules that are to block. All others log. */
+export interface ReviewChoice {
+  readonly block: readonly string[];
+  readonly exclusions: readonly ReviewExclusion[];
+}
+
+export interface ReviewTotals {
+  readonly days: number;
+  /** Requests of each class: all, those that the choice stops, and those that were stopped. */
+  readonly classes: Readonly<
+    Record<RequestClass, { readonly all: number; readonly stops: number; readonly stopped: number }>
+  >;
+  /** The most requests of visitors and unknown senders that the choice stops on a day. */
+  readonly worstDay: number;
+}
+
+/** What a rule adds to a choice: the requests for which no other blocking rule is there. */
+export interface ReviewMargin {
+  /** Requests of visitors and unknown senders that it stops alone if it blocks: the median of the days, and the worst day. */
+  readonly visitorsMedian: number;
+  readonly visitorsWorst: number;
+  /** Hostile requests that pass if it logs. */
+  readonly hostile: number;
+}
+
+const VISITORS: readonly number[] = [REQUEST_CLASSES.indexOf("visitor"), REQUEST_CLASSES.indexOf("unknown")];
+const HOSTILE = REQUEST_CLASSES.indexOf("hostile");
+
+/** Returns a function that tells whether a rule blocks a request on a path, both by their numbers. */
+function createBlockTest({ rules, paths }: ReviewTable, { block, exclusions }: ReviewChoice) {
+  const blocks = new Set(block);
+  const isBlocking = rules.map((rule) => blocks.has(rule));
+  const excluded = new Set(
+    exclusions.map(({ rule, path }) => `${rules.indexOf(rule)} ${paths.indexOf(path)}`),
+  );
+  return (rule: number, path: number) =>
+    isBlocking[rule] === true && (path < 0 || excluded.size === 0 || !excluded.has(`${rule} ${path}`));
+}
+
+/** Returns what a choice would have stopped on days (numbers since the epoch, `to` exclusive). */
+export function countChoice(
+  table: ReviewTable,
+  choice: ReviewChoice,
+  { from, to }: { readonly from: number; readonly to: number },
+): ReviewTotals {
+  const test = createBlockTest(table, choice);
+  const counts = REQUEST_CLASSES.map(() => ({ all: 0, stops: 0, stopped: 0 }));
+  const byDay = new Map<number, number>();
+  const days = new Set<number>();
+  for (const [day, of, isStopped, set, path, count] of table.rows) {
+    if (day < from || day >= to) continue;
+    days.add(day);
+    const counted = counts[of];
+    if (counted === undefined) continue;
+    counted.all += count;
+    if (isStopped === 1) counted.stopped += count;
+    if (table.sets[set]?.some((rule) => test(rule, path)) !== true) continue;
+    counted.stops += count;
+    if (VISITORS.includes(of)) byDay.set(day, (byDay.get(day) ?? 0) + count);
+  }
+  const classes = Object.fromEntries(
+    REQUEST_CLASSES.map((name, of) => [name, counts[of]]),
+  ) as ReviewTotals["classes"];
+  return { days: days.size, classes, worstDay: Math.max(0, ...byDay.values()) };
+}
+
+/** Returns what each rule adds to a choice on days, in the order of the table's rules. */
+export function countMargins(
+  table: ReviewTable,
+  choice: ReviewChoice,
+  { from, to }: { readonly from: number; readonly to: number },
+): ReviewMargin[] {
+  const test = createBlockTest(table, choice);
+  const isExcluded = createBlockTest(table, { block: table.rules, exclusions: choice.exclusions });
+  const visitors = table.rules.map(() => new Map<number, number>());
+  const hostile = table.rules.map(() => 0);
+  const days = new Set<number>();
+  for (const [day, of, , set, path, count] of table.rows) {
+    if (day < from || day >= to) continue;
+    days.add(day);
+    const rules = table.sets[set] ?? [];
+    const blocking = rules.filter((rule) => test(rule, path));
+    if (blocking.length > 1) continue;
+    for (const rule of rules) {
+      if (blocking.length === 1 && blocking[0] !== rule) continue;
+      if (of === HOSTILE) hostile[rule] = (hostile[rule] ?? 0) + count;
+      else if (VISITORS.includes(of) && isExcluded(rule, path))
+        visitors[rule]?.set(day, (visitors[rule].get(day) ?? 0) + count);
+    }
+  }
+  return visitors.map((byDay, rule) => {
+    const counts = [...byDay.values(), ...Array.from({ length: days.size - byDay.size }, () => 0)].sort(
+      (a, b) => a - b,
+    );
+    return {
+      visitorsMedian: counts[Math.floor(counts.length / 2)] ?? 0,
+      visitorsWorst: counts.at(-1) ?? 0,
+      hostile: hostile[rule] ?? 0,
+    };
+  });
+}
+
+/** Fewer days with events are not enough to say that a rule is safe. */
+export const LEAST_REVIEW_DAYS = 10;
+
+interface Summed {
+  readonly totals: Pick<ReviewTotals, "classes" | "days" | "worstDay">;
+  readonly learnedDays: number;
+  /** The rules that can be planned, those that block in the choice, and how many of these need an exclusion. */
+  readonly rules: number;
+  readonly blocking: number;
+  readonly excluded: number;
+  /** Days whose requests are unknown because their files hold no facts. */
+  readonly olderDays: readonly string[];
+  readonly zone: number;
+}
+
+/** Returns a choice in sentences that a person can pass on. */
+export function summarizeReview({
+  totals,
+  learnedDays,
+  rules,
+  blocking,
+  excluded,
+  olderDays,
+  zone,
+}: Summed): string {
+  const { hostile, visitor, unknown } = totals.classes;
+  const through = hostile.all - hostile.stopped;
+  const older =
+    olderDays.length === 0
+      ? ""
+      : ` The requests of ${many(olderDays.length, "day")} are unknown, because their files are of an older format (${olderDays.slice(0, 3).join(", ")}${olderDays.length > 3 ? ", ..." : ""}): run \`archive rewrite --zone ${zone}\`.`;
+  if (rules === 0) return `No rule of zone ${zone} matched a request in the last 30 days.${older}`;
+  const little =
+    learnedDays >= LEAST_REVIEW_DAYS
+      ? ""
+      : `There ${learnedDays === 1 ? "is" : "are"} ${many(learnedDays, "day")} to learn from before the last 7, and ${LEAST_REVIEW_DAYS} are needed: nothing is planned to block yet. `;
+  const switched =
+    blocking === 0
+      ? little === ""
+        ? `None of ${many(rules, "rule")} can block safely. `
+        : ""
+      : `Switch ${formatWhole(blocking)} of ${many(rules, "rule")} to blocking${excluded === 0 ? "" : `, ${formatWhole(excluded)} of them after an exclusion`}. `;
+  const people = `${many(visitor.stops, "request")} of visitors and ${formatWhole(unknown.stops)} of unknown senders${visitor.stops + unknown.stops === 0 ? "" : `, at most ${formatWhole(totals.worstDay)} on a day`}`;
+  const proof =
+    blocking === 0
+      ? `In the last ${many(totals.days, "day")} ${formatWhole(through)} of ${many(hostile.all, "hostile request")} got through.`
+      : `In the last ${many(totals.days, "day")} that would have stopped ${formatWhole(hostile.stops)} of ${many(hostile.all, "hostile request")}, and ${people}. ${formatWhole(through)} of the hostile requests got through.`;
+  return `${little}${switched}${proof}${older}`;
 }
 
 /** Requests of a sender on one day, by whose they are. Texts are hostile, and times epoch ms. */

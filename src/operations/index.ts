@@ -10,6 +10,8 @@ import { deliveryOperations } from "#delivery/operations/deliveries.ts";
 import { showBlockList } from "#detection/block-list/block-list.ts";
 import { listProposed, tryExclusion } from "#detection/exclusions/try-exclusion.ts";
 import { knownOperations } from "#detection/known-sources.ts";
+import { planZone } from "#detection/review/plan-zone.ts";
+import { sampleRule } from "#detection/review/sample-rule.ts";
 import { showTrend } from "#detection/waf-rules/rule-replay.ts";
 import { ruleOperations } from "#detection/waf-rules/rules.ts";
 import { spikeOperations } from "#detection/waf-rules/spikes.ts";
@@ -45,6 +47,8 @@ export const OPERATIONS = [
   ...knownOperations,
   tryExclusion,
   listProposed,
+  planZone,
+  sampleRule,
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,

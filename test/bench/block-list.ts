@@ -195,7 +195,7 @@ async function countZone(
     source,
     { from, to: listAt },
     { ...knowledge, toActionSql: BUILT_IN_ACTIONS.toSql },
-    { unknownDays: [], texts: ["ip", "asn", "ja4"] },
+    ["ip", "asn", "ja4"],
   );
   const counted = countSenders(classified, {
     end: listAt,

@@ -11,6 +11,7 @@ import { benchIngest } from "./ingest.ts";
 import { judge } from "./measure.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { benchRequests, reportRequests } from "./requests.ts";
+import { benchReview, judgeReview, reportReview } from "./review.ts";
 import { benchRises, reportRises } from "./rises.ts";
 import { judgeSearch } from "./search/judge.ts";
 import { reportSearch } from "./search/report.ts";
@@ -191,6 +192,33 @@ const forward = new Command("forward")
     if (measured.arrivedHours !== measured.hours) process.exitCode = 1;
   });
 
+interface ReviewFlags {
+  readonly zones: number;
+  readonly seed: number;
+  readonly events: readonly number[];
+  readonly verbose?: true;
+  readonly json?: true;
+}
+
+const review = new Command("review")
+  .description(
+    "What plans for blocking are worth on drawn months that they were not made from, and their time.",
+  )
+  .option("--zones <count>", "drawn zones of each half", wholeNumber, 20)
+  .option("--seed <number>", "1 to 9 are for development", wholeNumber, 10)
+  .option("--events <count>", "events of the zone whose plan is timed", sizes, [2_000_000])
+  .option("--verbose", "each rule with its plan and the truth")
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, verbose, events: [events = 0], ...options }: ReviewFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const measured = await benchReview({ ...options, events, isVerbose: verbose === true, onProgress });
+    const verdicts = judgeReview(measured);
+    process.stdout.write(
+      json ? `${JSON.stringify({ ...measured, verdicts })}\n` : reportReview(measured, verdicts),
+    );
+    if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+  });
+
 interface RisesFlags {
   readonly rises: number;
   readonly realPlatform?: boolean;
@@ -266,6 +294,7 @@ await new Command("bench")
   .addCommand(requests)
   .addCommand(ticks)
   .addCommand(forward)
+  .addCommand(review)
   .addCommand(rises)
   .addCommand(page)
   .parseAsync();

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { duck } from "#archive/rules/sql/to-condition.ts";
 import { knownSources, zoneUsual } from "#db/schema/sources.ts";
 import { spikes, verdicts } from "#db/schema/spikes.ts";
 import { readRequests } from "#detection/review/read-requests.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
+import type { RequestClass } from "#model/kinds.ts";
 import { packFacts } from "#model/request-facts.ts";
-import type { RequestClass } from "#model/review.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { openArchiveWorld } from "../archive/files/archive-world.ts";
@@ -66,7 +66,7 @@ const read = async (zoneId = 101, span = SPAN) => {
     },
     new AbortController().signal,
   );
-  type Row = { path: string; ip: string; class: RequestClass; stopped: boolean; rules: number };
+  type Row = { path: string; ip: string; class: RequestClass; stopped: boolean; rules: number; day: number };
   return { rows: rows.map((row) => JSON.parse(row) as Row), olderDays };
 };
 
@@ -92,6 +92,8 @@ beforeAll(async () => {
   await db.insert(zoneUsual).values([
     { zoneId: 101, dimension: "ja4", value: "usual-ja4", since: new Date(START) },
     { zoneId: 101, dimension: "asn", value: "64501", since: new Date(START) },
+    { zoneId: 101, dimension: "ja4", value: "tool-ja4", since: new Date(START) },
+    { zoneId: 101, dimension: "asn", value: "64502", since: new Date(START) },
     { zoneId: 101, dimension: "ja4", value: "later-ja4", since: new Date(SPAN.to - DAY_MS) },
   ]);
   await db.insert(knownSources).values([
@@ -113,7 +115,19 @@ beforeAll(async () => {
     })),
   );
   const events = [
-    ...expected("visitor", "session-and-referer", { facts: { hasSession: true, hasOwnReferer: true } }),
+    ...expected("visitor", "session-and-referer", {
+      facts: { hasSession: true, hasOwnReferer: true },
+      ja4: "usual-ja4",
+      asn: "64501",
+    }),
+    // Passing tools are usual, too, and have no sessions.
+    ...expected("unknown", "usual-tools", { ja4: "tool-ja4", asn: "64502" }),
+    ...expected("hostile", "wp-config.php.bak", { facts: { hasSession: true } }),
+    ...expected("unknown", ".well-known/security.txt"),
+    ...expected("visitor", "about-attacks", {
+      facts: { hasSession: true, hasOwnReferer: true, hasIdiom: true },
+      ja4: "usual-ja4",
+    }),
     ...expected("visitor", "usual-ja4-and-network", { ja4: "usual-ja4", asn: "64501" }),
     ...expected("unknown", "session-only", { facts: { hasSession: true } }),
     ...expected("unknown", "ja4-not-yet-usual", { ja4: "later-ja4", facts: { hasSession: true } }),
@@ -173,6 +187,16 @@ beforeAll(async () => {
     ...[0, 1, 2, 3, 4].flatMap((day) =>
       send(`m${day}`, { ip: "192.0.2.50", ua: "uptime-check/3.1", occurredAt: at(day), ...path("steady") }),
     ),
+    ...[0, 1, 2].flatMap((day) =>
+      send(`i${day}`, {
+        ip: "192.0.2.60",
+        ua: "python-requests/2.31",
+        occurredAt: at(day),
+        ...path("import"),
+        facts: { hasIdiom: true },
+        rules: ["1", "2", "3"],
+      }),
+    ),
     ...send("blocked", { rules: [RULE, "941100"], action: "log", ...path("stopped"), occurredAt: at(0) }),
     ...send("blocked", { rules: ["949110"], action: "block", ...path("stopped"), occurredAt: at(0) + 1 }),
   ];
@@ -195,6 +219,13 @@ test("a program that comes on five days with one rule is a machine", async () =>
   const { rows } = await read();
   expect(new Set(rows.filter(({ path }) => path === "/steady").map((row) => row.class))).toEqual(
     new Set(["machine"]),
+  );
+});
+
+test("a program that comes on three days to one path alone is a machine, whatever it sends", async () => {
+  const { rows } = await read();
+  expect(rows.filter(({ path }) => path === "/import").map((row) => row.class)).toEqual(
+    Array(3).fill("machine"),
   );
 });
 
@@ -237,4 +268,22 @@ test("a person's mark and the latest verdict decide what a spike says", async ()
     },
   ]);
   expect(await classOf()).toEqual(["hostile"]);
+});
+
+test("requests of a day whose file has no facts are unknown, and the day is named", async () => {
+  const setFormat = (format: number) =>
+    world.database.pool.query("update archive_files set format = $2 where day = $1", [DAY, format]);
+  onTestFinished(async () => {
+    await setFormat(2);
+  });
+  await setFormat(1);
+  const { rows, olderDays } = await read();
+  expect(olderDays).toEqual([DAY]);
+  const first = START / DAY_MS;
+  expect(new Set(rows.filter(({ day }) => day === first).map((row) => row.class))).toEqual(
+    new Set(["unknown"]),
+  );
+  expect(rows.filter(({ day, path }) => day > first && path === "/tool").map((row) => row.class)).toEqual([
+    "hostile",
+  ]);
 });

@@ -11,13 +11,11 @@ import {
 import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import { readUnion } from "#archive/search/read-union.ts";
 import type { SearchDeps } from "#archive/search/searching.ts";
-import type { ArchivedDay } from "#db/archive/archived-days.ts";
 import { inSearchView } from "#db/archive/search-condition.ts";
 import type { Queryable } from "#db/client.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import { readRequestFindings, readUsualSenders } from "#db/detection/request-findings.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
-import { DAY_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { Span } from "#model/horizon.ts";
@@ -53,15 +51,13 @@ export async function readRequests(
 ): Promise<ReadRequests> {
   const { zoneId, span } = asked;
   const knowledge = await inSearchView(deps.queries, signal, (tx) => readKnowledge(tx, asked));
-  const toOlder = (days: readonly ArchivedDay[]) =>
-    days.filter(({ events }) => events.format < ARCHIVE_FORMAT);
   const options = { columns: CLASSIFIED_COLUMNS, signal };
-  const { rows, days } = await readUnion(deps, zoneId, { ...span, clauses: [] }, options, (source, days) => {
-    const unknownDays = toOlder(days).map(({ from }) => from / DAY_MS);
-    const classified = classifyRequests(source, span, knowledge, { unknownDays, texts });
+  const { rows, days } = await readUnion(deps, zoneId, { ...span, clauses: [] }, options, (source) => {
+    const classified = classifyRequests(source, span, knowledge, texts);
     return [...classified.prepare, write(classified)];
   });
-  return { rows, olderDays: toOlder(days).map(({ events: { day } }) => day) };
+  const older = days.filter(({ events }) => events.format < ARCHIVE_FORMAT);
+  return { rows, olderDays: older.map(({ events: { day } }) => day) };
 }
 
 /** The platform may add the network's name: AS64500 Example Hosting. */

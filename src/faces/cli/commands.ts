@@ -99,6 +99,13 @@ const SUBJECTS = {
     description: "List, show and try again entries of the platform that could not be stored.",
     load: async () => (await import("#ingest/quarantine.ts")).quarantineOperations,
   },
+  review: {
+    description: "Plan which rules of a zone should block, proven on days that the plan was not made from.",
+    load: async () => [
+      (await import("#detection/review/plan-zone.ts")).planZone,
+      (await import("#detection/review/sample-rule.ts")).sampleRule,
+    ],
+  },
   rules: {
     description: "Rank rules, show a rule's counts and thresholds, and replay other settings.",
     load: async () => (await import("#detection/waf-rules/rules.ts")).ruleOperations,

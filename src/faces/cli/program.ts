@@ -73,6 +73,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     explain: fromOperations("explain"),
     silences: fromOperations("silences"),
     exclusion: fromOperations("exclusion"),
+    review: fromOperations("review"),
     known: fromOperations("known"),
     blocklist: fromOperations("blocklist"),
     digest: fromOperations("digest"),

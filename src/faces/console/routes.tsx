@@ -17,6 +17,7 @@ const Coverage = lazy(() => import("./pages/coverage.tsx"));
 const Digest = lazy(() => import("./pages/digest.tsx"));
 const Explorer = lazy(() => import("./pages/explorer.tsx"));
 const Operations = lazy(() => import("./pages/operations.tsx"));
+const Review = lazy(() => import("./pages/review.tsx"));
 const Rule = lazy(() => import("./pages/rule.tsx"));
 const Rules = lazy(() => import("./pages/rules.tsx"));
 const Silences = lazy(() => import("./pages/silences.tsx"));
@@ -31,6 +32,7 @@ export const ROUTES: readonly PageRoute[] = [
   { path: "/alerts", title: "Alerts", nav: { icon: "alerts", key: "a" }, page: Alerts },
   { path: "/silences", title: "Silences", nav: { icon: "silences", key: "s" }, page: Silences },
   { path: "/rules", title: "Rules", nav: { icon: "rules", key: "r" }, page: Rules },
+  { path: "/review", title: "Review", nav: { icon: "check", key: "v" }, page: Review },
   { path: "/coverage", title: "Coverage", nav: { icon: "coverage", key: "c" }, page: Coverage },
   { path: "/digest", title: "Digest", nav: { icon: "digest", key: "d" }, page: Digest },
   { path: "/operations", title: "Operations", nav: { icon: "operations", key: "p" }, page: Operations },

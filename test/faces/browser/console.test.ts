@@ -396,6 +396,7 @@ describe.skipIf(CHROMIUM === null)(
         "/alerts/1",
         "/rules",
         "/rules/101?rule=942100&z=8",
+        "/review?zone=101",
         `/coverage?hour=101/${hour}`,
         "/coverage?span=30d",
         ...PAGES.flatMap(({ path }) => (path.startsWith("/operations") ? [path] : [])),

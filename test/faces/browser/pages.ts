@@ -63,6 +63,13 @@ export const PAGES: readonly ShownPage[] = [
     },
   },
   { name: "rules", path: "/rules" },
+  {
+    name: "review",
+    path: "/review?zone=101",
+    act: async (page) => {
+      await page.getByText("Longwatch applies nothing").waitFor();
+    },
+  },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
   {
     name: "coverage",

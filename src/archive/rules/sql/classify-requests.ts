@@ -1,5 +1,6 @@
 /** Says of each request in the events of a span whose it is. */
 import { DAY_MS } from "#lib/units.ts";
+import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { Span } from "#model/horizon.ts";
 import type { RequestFinding } from "#model/review.ts";
 import { SUM_RULES } from "#model/rules.ts";
@@ -28,13 +29,21 @@ export type RequestText = "ip" | "asn" | "ja4" | "ua" | "path";
 
 /** A set of rules is so many numbers with so many bits. Rules beyond the most frequent ones have no bit. */
 const RULE_WORDS = 2;
-const BITS_PER_WORD = 62;
+export const BITS_PER_WORD = 62;
 
 /** Events of one request come within this time if nothing names the request. */
 const SAME_REQUEST_MS = 2_000;
+/** SQL for the number of an event's request. */
+export const REQUEST_KEY = `case when request_id <> '' then hash(request_id) else hash(ip, url, epoch_ms(occurred_at) // ${SAME_REQUEST_MS}) end`;
 /** A program that came on so many days, with so few rules, is a monitor or a job of the site. */
 const STEADY_DAYS = 5;
 const STEADY_RULES = 2;
+/** So is one that came on so many days to one path alone, whatever it sent: a scan has several paths. */
+const LOYAL_DAYS = 3;
+/** A fingerprint or a network is of people if so many percent of its requests have a session or an own referer. */
+const LED_PERCENT = 30;
+/** A request with so many signs of a visitor is not hostile for an idiom alone: people write about attacks. */
+const SURE_SIGNS = 3;
 
 /** What is known about the senders of requests. */
 export interface SenderKnowledge {
@@ -49,16 +58,10 @@ export interface SenderKnowledge {
 }
 
 /** Bits of what an event says about its request. */
-const SAYS = {
-  machine: 1,
-  attacker: 2,
-  shared: 4,
-  misfire: 8,
-  steady: 16,
-  ja4: 32,
-  asn: 64,
-  stopped: 128,
-} as const;
+/** Files that no page of a site leads to: hidden ones, backups, keys and logs. As a regular expression of RE2 over a path. */
+const PROBE =
+  "/[.](?:[a-vx-z]|w[a-df-z])|[.](?:bak|backup|cfg|conf|config|db|dbf|ini|key|log|mdb|old|orig|pem|pwd|rdb|save|sql|sqlite|swp)(?:[.]gz)?$|/id_rsa$";
+const SAYS = { machine: 1, attacker: 2, shared: 4, misfire: 8, stopped: 16, probe: 32 } as const;
 /** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
 const FACTS_AT = 8;
 const TRUE = {
@@ -83,9 +86,9 @@ const toTable = (value: unknown, shape: string): Piece =>
  * Returns the statements that prepare a connection, and a SELECT of the requests for the statement after them:
  * `request` (hash of its name), `first_at` (epoch ms), `day` (days since the epoch), `sender` (hash of the address; null if it stands for nobody or for many), `path_key` (hash of the form of its path),
  * `class`, `is_stopped`, the bits of its rules `w0` and `w1` by the places in the table `request_rules`, and the texts that are asked for. An event without a name of
- * its request belongs to that of the same address and URL within two seconds. Days whose files have no facts are in `unknownDays` (days since the epoch).
+ * its request belongs to that of the same address and URL within two seconds. The requests of days whose files have no facts are unknown.
  *
- * The first that holds decides. *machine*: a known source, a crawler in its operator's network, or what an incident found. *hostile*: an attacker of an
+ * The first that holds decides. *machine*: a known source, a crawler in its operator's network, what an incident found, or a program that comes day after day. *hostile*: an attacker of an
  * incident, an idiom, a tool, or an address with three rules on other paths of the day. *visitor*: at least two of session, own referer, usual JA4 and usual
  * network, or a misfire. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs.
  */
@@ -93,10 +96,7 @@ export function classifyRequests(
   source: EventSource,
   span: Span,
   { findings, usual, known, crawlers, toActionSql }: SenderKnowledge,
-  {
-    unknownDays,
-    texts = [],
-  }: { readonly unknownDays: readonly number[]; readonly texts?: readonly RequestText[] },
+  texts: readonly RequestText[] = [],
 ): Classified {
   // Texts as they are keep their dictionaries: classes of actions take a twentieth of the time.
   const events = selectEvents(source, { ...span, clauses: [] }, CLASSIFIED_COLUMNS, { keepsNulls: true });
@@ -116,6 +116,7 @@ export function classifyRequests(
       raw(`coalesce(facts, 0)::integer << ${FACTS_AT}`),
       duck`case when ${isKnown} or ${isCrawler} then ${SAYS.machine} else 0 end`,
       duck`case when ${isWithin} then ${SAYS.attacker} else 0 end`,
+      raw(`case when regexp_matches(path, '${PROBE}') then ${SAYS.probe} else 0 end`),
       raw(`case when ${toActionSql("action")} in ('blocked', 'challenged') then ${SAYS.stopped} else 0 end`),
     ],
     " | ",
@@ -136,9 +137,9 @@ export function classifyRequests(
     duck`create temp table all_requests as select request, min(ms) as first_at, min(ms) // ${DAY_MS} as day, bit_or(says) as says,
         ${eachWord((word) => `bit_or(w${word}) as w${word}`)}, min(case when ${raw(isSender("ip"))} then hash(ip) end) as sender, min(hash(${raw(toPathForm("path"))})) as path_key,
         min(hash(asn)) as asn_key, min(hash(ja4)) as ja4_key${raw([...(findings.some(({ kind }) => kind === "ua") ? ["min(hash(left(ua, 300))) as ua_key"] : []), ...texts.map((text) => `coalesce(any_value(${text}), '') as ${text}`)].map((column) => `, ${column}`).join(""))}
-      from (select e.*, r.* exclude (rule_id, feature), ${says} as says, case when request_id <> '' then hash(request_id) else hash(ip, url, ms // ${SAME_REQUEST_MS}) end as request
+      from (select e.*, r.* exclude (rule_id, feature), ${says} as says, ${raw(REQUEST_KEY)} as request
         from (select *, epoch_ms(occurred_at) as ms from (${events})) e join request_rules r on r.rule_id = coalesce(e.rule_id, '')) group by request`,
-    duck`create temp table sender_days as select sender, day, min(path_key) <> max(path_key) as has_paths, ${eachWord((word) => `bit_or(w${word}) as w${word}`)}
+    duck`create temp table sender_days as select sender, day, min(path_key) <> max(path_key) as has_paths, min(path_key) as first_path, max(path_key) as last_path, ${eachWord((word) => `bit_or(w${word}) as w${word}`)}
       from all_requests where sender is not null group by sender, day`,
     // Few addresses have several rules and paths on a day, so only theirs are looked at.
     duck`create temp table sender_rules as select sender, day, place, min(path_key) as first_path, max(path_key) as last_path
@@ -150,12 +151,24 @@ export function classifyRequests(
       from sender_rules where first_path = last_path group by all`),
     duck`create temp table steady as select sender, true as is_steady from (select hash(ip) as sender, ua from (${events}))
       semi join (select sender from sender_days group by sender
-        having count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES}) using (sender)
+        having (count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES})
+          or (count(*) >= ${LOYAL_DAYS} and min(first_path) = max(last_path))) using (sender)
       group by sender having bool_and(not regexp_matches(ua, '^(Mozilla|Opera)/[0-9]') or regexp_matches(ua, 'bot|crawl|spider|monitor', 'i'))`,
+    // Passing tools make their fingerprints and networks usual, too. Those of people have sessions, if any request of the zone has one.
+    ...(["ja4", "asn"] as const).map(
+      (dimension) =>
+        duck`create temp table usual_${raw(dimension)} as select ${raw(dimension)}_key, since from (
+          select ${raw(dimension)}_key, count(*) filter (says & ${TRUE.session | TRUE.referer} > 0) as led, count(*) as sent from all_requests group by all)
+          join usual on dimension = '${raw(dimension)}' and value_hash = ${raw(dimension)}_key
+          where led >= sent * ${LED_PERCENT} / 100 or not exists (select 1 from all_requests where says & ${TRUE.session | TRUE.referer} > 0)`,
+    ),
     duck`create temp table found_requests as select request, bit_or(bit) as found from (${join(toFoundRequests(findings), " union all ")}) group by request`,
   ];
   const signs = `((says & ${TRUE.session} > 0)::integer + (says & ${TRUE.referer} > 0)::integer
     + coalesce(usual_ja4.since < first_at, false)::integer + coalesce(usual_asn.since < first_at, false)::integer)`;
+  const unknownDays = source.files
+    .filter(({ format }) => format < ARCHIVE_FORMAT)
+    .map(({ path }) => dayOf(path));
   const isOld = unknownDays.length === 0 ? "false" : `day in (${unknownDays.join(", ")})`;
   const columns = [
     "request",
@@ -171,16 +184,20 @@ export function classifyRequests(
       when says & ${SAYS.machine} > 0 then 'machine'
       when is_attacker or says & ${SAYS.attacker} > 0 then 'hostile'
       when says & ${SAYS.misfire} > 0 and signs > 0 then 'visitor'
-      when says & ${TRUE.idiom | TRUE.tool} > 0 or (says & ${SAYS.shared} > 0 and signs < 2) then 'hostile'
       when is_steady then 'machine'
+      when says & ${TRUE.tool} > 0 or (says & ${TRUE.idiom | SAYS.probe} > 0 and signs < ${SURE_SIGNS}) or (says & ${SAYS.shared} > 0 and signs < 2) then 'hostile'
       when signs >= 2 then 'visitor' else 'unknown' end as class
     from (select a.* exclude (says), says | coalesce(found, 0) as says, coalesce(several + single - coalesce(own, 0) >= ${DIRTY_RULES}, false) as is_attacker,
         coalesce(is_steady, false) as is_steady, ${raw(signs)} as signs
       from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender)
       left join found_requests using (request)
-      left join (select value_hash, since from usual where dimension = 'ja4') usual_ja4 on usual_ja4.value_hash = ja4_key
-      left join (select value_hash, since from usual where dimension = 'asn') usual_asn on usual_asn.value_hash = asn_key)`;
+      left join usual_ja4 using (ja4_key) left join usual_asn using (asn_key))`;
   return { prepare, requests, events, toActionSql };
+}
+
+/** Returns the day (since the epoch) that a file's folder names. */
+function dayOf(path: string): number {
+  return Math.floor(Date.parse(/day=([0-9-]{10})/.exec(path)?.[1] ?? "") / DAY_MS);
 }
 
 /** Returns SELECTs of the requests that findings are about, each with a bit of `SAYS`. */

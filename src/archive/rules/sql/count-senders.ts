@@ -1,5 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
-import type { RequestClass, SenderCount, SharedKey } from "#model/review.ts";
+import type { RequestClass } from "#model/kinds.ts";
+import type { SenderCount, SharedKey } from "#model/review.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type Classified, toPathForm } from "./classify-requests.ts";
 import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";

@@ -2,8 +2,8 @@
 import ipaddr from "ipaddr.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { isNetworkText, isNoVisitor, readAddress } from "#model/ip-address.ts";
-import type { BlockKind, LeftOut, Mark, SourceKind } from "#model/kinds.ts";
-import type { RequestClass, SenderCount, SharedKey } from "#model/review.ts";
+import type { BlockKind, LeftOut, Mark, RequestClass, SourceKind } from "#model/kinds.ts";
+import type { SenderCount, SharedKey } from "#model/review.ts";
 import type { UsualValue } from "#model/stored-sources.ts";
 import { type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { toSourceAddress } from "../sources/source-event.ts";

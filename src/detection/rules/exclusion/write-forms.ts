@@ -1,5 +1,5 @@
 /** Writes an exclusion in the platform's languages. */
-import { toLine } from "#lib/text.ts";
+import { toHcl, toJson, toLine, toShell } from "#lib/text.ts";
 import type { ExclusionClause } from "#model/advice.ts";
 import type { EXCLUSION_TOOLS, ExclusionReach } from "#model/kinds.ts";
 import { PLACEHOLDERS } from "../verdict/path-template.ts";
@@ -80,29 +80,6 @@ ${trigger("Url", urls)}${method === null ? "" : trigger("RequestMethod", [method
 }`,
     },
   ];
-}
-
-/** Returns JSON in ASCII. */
-function toJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/g, toEscape);
-}
-
-/** Returns a text as one word of a shell. */
-function toShell(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** Returns a text as a string of HCL in ASCII. A `{` behind `$` or `%` would begin an expression. */
-function toHcl(text: string): string {
-  const unsafe = /["\\]|[$%](?=\{)|[^\x20-\x7e]/gu;
-  return `"${text.toWellFormed().replaceAll(unsafe, toEscape)}"`;
-}
-
-function toEscape(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  return code > 0xffff
-    ? `\\U${code.toString(16).padStart(8, "0")}`
-    : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
 const CLASSES = new Map<string, string>(Object.entries(PLACEHOLDERS));

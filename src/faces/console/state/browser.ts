@@ -27,6 +27,15 @@ export async function copyText(text: string): Promise<boolean> {
   return isCopied;
 }
 
+/** Saves a file under a name, as a link to it does. */
+export function saveFile(name: string, content: Blob): void {
+  const anchor = document.createElement("a");
+  anchor.href = URL.createObjectURL(content);
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
+}
+
 /** Quotes a text for a POSIX shell. */
 export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;

@@ -95,6 +95,8 @@ const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/rules/series": "?zone=101&rule=942100",
   "/api/v1/rules/replay": "?zone=101&rule=942100",
   "/api/v1/exclusions/replay": "?zone=101&rule=942100&path=/login",
+  "/api/v1/review": "?zone=101",
+  "/api/v1/review/samples": "?zone=101&rule=942100",
   "/api/v1/rules/facts": "?zone=101&rule=942100",
   "/api/v1/routing/test": "?zone=101&rule=942100&severity=error",
 };

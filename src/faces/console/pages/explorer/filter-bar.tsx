@@ -11,7 +11,7 @@ import { PopoverForm, TextForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatBytes, NO_VALUE, wordField } from "../../look/words.ts";
-import { copyText, quoteForShell, shareLink, useNote } from "../../state/browser.ts";
+import { copyText, quoteForShell, saveFile, shareLink, useNote } from "../../state/browser.ts";
 import { useFields } from "../../state/fields.ts";
 import {
   addFilter,
@@ -210,10 +210,6 @@ async function save(zoneId: number, format: Format, scope: EventScope): Promise<
     body: { ...toBody(scope), format },
   });
   const blob = await response.blob();
-  const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(blob);
-  anchor.download = `event-logs-${zoneId}.${ENDINGS[format]}`;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
+  saveFile(`event-logs-${zoneId}.${ENDINGS[format]}`, blob);
   return blob.size;
 }
