@@ -23,7 +23,7 @@ const LIKELY_ODDS = 0.75;
 
 /** Requests of a few senders from which on people are notified: hostile and not stopped, hostile, and stopped. */
 const HOSTILE_THROUGH = 20;
-const HOSTILE_STOPPED = 40;
+const HOSTILE_STOPPED = 25;
 const STOPPED = 40;
 
 /**
