@@ -203,7 +203,8 @@ test("a zone without a poll for 20 minutes causes one alert, which resolves at t
     now += MINUTE_MS;
     await poll(now, 102);
     await Promise.all([reporter.look(), reporter.look()]);
-    expect(await reporter.told(), `after ${minute} minutes`).toHaveLength(minute >= 20 ? 1 : 0);
+    const told = await reporter.told();
+    expect(told, `after ${minute} minutes: ${told.join("; ")}`).toHaveLength(minute >= 20 ? 1 : 0);
   }
   const since =
     "Zone 101: no poll has succeeded since 2026-11-20 15:30 UTC. Longwatch cannot detect attacks there";

@@ -90,7 +90,7 @@ export function isPolled(zone: ZoneHealth, nowMs: number, pollEveryMs: number): 
   return (
     !isRefused(zone, nowMs) &&
     polledThrough !== null &&
-    nowMs - polledThrough <= limitOf(ALERT_MS, pollEveryMs)
+    nowMs - polledThrough < limitOf(ALERT_MS, pollEveryMs)
   );
 }
 

@@ -183,14 +183,15 @@ describe("a verdict", () => {
     const exact = { ...oddsOf(features, SHIPPED_WEIGHTS, counts.records === 0 ? 0.5 : 1) };
     if (verdict.for[0]?.startsWith("It is a deep scan") === true)
       [exact.attack, exact.scanner] = [exact.scanner, exact.attack];
-    if (verdict.crawler !== null) Object.assign(exact, { crawler: 0.95, misfire: 0.05, attack: 0 });
-    const logits = VERDICT_CLASSES.filter((name) => name !== verdict.likeliest).map((name) =>
-      Math.log(exact[verdict.likeliest] / exact[name]),
-    );
-    // A class that is refused is compared with an attack, any other with the second one.
+    if (verdict.crawler !== null)
+      Object.assign(exact, { crawler: 0.95, misfire: 0.05, attack: 0, scanner: 0 });
+    const isHostile = (name: string) => name === "attack" || name === "scanner";
+    // A class is compared with the likeliest of the other side, one that is refused with an attack.
+    const side = VERDICT_CLASSES.filter((name) => isHostile(name) !== isHostile(verdict.likeliest));
+    const others = side.some((name) => exact[name] > 0) ? side : (["misfire"] as const);
     const isRefused = verdict.said === "unclear" && verdict.against !== null;
-    const expected = isRefused ? Math.log(exact[verdict.likeliest] / exact.attack) : Math.min(...logits);
-    expect(sumOf(verdict)).toBeCloseTo(expected, 9);
+    const rival = isRefused ? exact.attack : Math.max(...others.map((name) => exact[name]));
+    expect(sumOf(verdict)).toBeCloseTo(Math.log(exact[verdict.likeliest] / rival), 9);
   });
 
   test("leaves out senders that send as much as before, and says how many events are theirs", () => {

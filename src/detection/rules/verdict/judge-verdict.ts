@@ -14,7 +14,7 @@ import {
 import { toUrlPart } from "#model/record-parts.ts";
 import { isResponseRule } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
-import { type Features, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { type Features, leansBenign, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import {
   computeFeatures,
@@ -120,16 +120,20 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const swapped = isAttack ? SCAN_IS_ATTACK : isLoop ? LOOP_IS_CLIENT : {};
   const columnOf = (name: VerdictClass) => swapped[name] ?? name;
   const odds = toRecord(VERDICT_CLASSES, (name) => guessed[columnOf(name)]);
-  const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
+  const [likeliest, ...others] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
     VerdictClass,
-    VerdictClass,
+    ...VerdictClass[],
   ];
   const isConfirmed = crawler !== null || (isRegular(features) && !claimsCrawler(events));
   const refusal = refuse(likeliest, features, isConfirmed);
   const said: VerdictWord =
     refusal === null && isSaid(likeliest, odds, { look, features, requests }) ? likeliest : "unclear";
+  // The reasons say whether somebody attacks, not which of two kinds of attackers or clients it is.
+  const isBenign = leansBenign({ likeliest });
+  const isOpposite = (name: VerdictClass) => leansBenign({ likeliest: name }) !== isBenign && odds[name] > 0;
+  const opposite = others.find(isOpposite) ?? others[0] ?? "attack";
   // A class that is refused may be an attack in disguise.
-  const rival = refusal === null ? second : "attack";
+  const rival = refusal === null ? opposite : "attack";
   const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
 
   // An attack that is a scan has the odds of a scan, and its reasons.
