@@ -2,7 +2,6 @@ import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
-import { claimRuns, type TickRun } from "#db/postgres/leases.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { refuseServer, WORK_SESSIONS } from "#db/postgres/server.ts";
 import type { TerminalStream } from "#delivery/receivers/channels/terminal/terminal.ts";
@@ -13,7 +12,7 @@ import { readWeek } from "#health/digest.ts";
 import { reportExcessRights } from "#health/doctor/report-excess-rights.ts";
 import { createAskAdvice } from "#jobs/alerts/fetch-advice.ts";
 import { temporaryFolder } from "#jobs/archive/archive-store.ts";
-import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
+import { createJobs, type JobSettings } from "#jobs/index.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
 import { messageOf, toError } from "#lib/errors.ts";
@@ -31,8 +30,8 @@ import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { planPeriods } from "#proof/rules/plan-search.ts";
 import { describePostgresFailure } from "#store/embedded/postgres-error.ts";
-import { createBatch, type Enqueuer } from "#store/queue/enqueuer.ts";
-import { createSchedule, type ScheduleEntry, staggerTicks, takeTurn } from "#store/queue/schedule.ts";
+import type { Enqueuer } from "#store/queue/enqueuer.ts";
+import { createSchedule } from "#store/queue/schedule.ts";
 import { openQueryPool } from "./list-routes.ts";
 import { measureIngest, measureJob } from "./measure.ts";
 import { openAlerting, openForwarding } from "./open-alerting.ts";
@@ -49,7 +48,7 @@ import { grantSessions, openKeys } from "./open-keys.ts";
 import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
-import { openQueues } from "./open-queues.ts";
+import { openQueues, planEntries } from "./open-queues.ts";
 import { openRequestGate } from "./open-request-gate.ts";
 import { createFullDiskNotice, createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -369,41 +368,4 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     archiveAfterMs: isEmulated ? archive.archiveAfterMs : null,
     fallback,
   };
-}
-
-interface EntryParts {
-  readonly config: Pick<Config, "roles">;
-  readonly database: Database;
-  readonly jobs: ReturnType<typeof createJobs>;
-  readonly settings: JobSettings;
-  readonly zoneIds: readonly number[];
-  readonly destinations: readonly string[];
-  readonly enqueuer: Enqueuer;
-}
-
-/** Returns the ticks of the jobs that this process runs. At each tick only one replica enqueues the jobs. */
-function planEntries({
-  config,
-  database,
-  jobs,
-  settings,
-  zoneIds,
-  destinations,
-  enqueuer,
-}: EntryParts): ScheduleEntry[] {
-  // Many ticks fall due at the same moment: one statement claims them all.
-  const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));
-  return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, payloads, most }) => {
-    const queue = jobs.find(({ name }) => name === job)?.queue;
-    if (queue === undefined || !config.roles.includes(queue)) return [];
-    const run = async (at: number, nextAt: number) => {
-      const name = `tick.${job}`;
-      const turn = (await claimAll({ name, at, nextAt })).get(name);
-      if (turn === undefined) return;
-      const due = takeTurn(payloads, most, turn);
-      const delay = (index: number) => staggerTicks(index, due.length, nextAt - at);
-      await Promise.all(due.map((payload, index) => enqueuer.enqueue(job, payload, delay(index))));
-    };
-    return [{ name: job, expression, run }];
-  });
 }

@@ -1,13 +1,17 @@
 import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { claimRuns, type TickRun } from "#db/postgres/leases.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
+import { type createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import { createQueueBackend } from "#store/queue/backend.ts";
 import type { AnyJob, QueueName } from "#store/queue/define-job.ts";
-import { createEnqueuer, type Enqueuer } from "#store/queue/enqueuer.ts";
+import { createBatch, createEnqueuer, type Enqueuer } from "#store/queue/enqueuer.ts";
 import { createJobQueue } from "#store/queue/job-queue.ts";
+import { type ScheduleEntry, staggerTicks, takeTurn } from "#store/queue/schedule.ts";
 import { createQueueOutageReports } from "./report-outages.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;
@@ -82,4 +86,41 @@ export function openQueues({
       await Promise.all([enqueuer.stop(graceMs), jobQueue.close(graceMs)]);
     },
   };
+}
+
+interface EntryParts {
+  readonly config: Pick<Config, "roles">;
+  readonly database: Database;
+  readonly jobs: ReturnType<typeof createJobs>;
+  readonly settings: JobSettings;
+  readonly zoneIds: readonly number[];
+  readonly destinations: readonly string[];
+  readonly enqueuer: Enqueuer;
+}
+
+/** Returns the ticks of the jobs that this process runs. At each tick only one replica enqueues the jobs. */
+export function planEntries({
+  config,
+  database,
+  jobs,
+  settings,
+  zoneIds,
+  destinations,
+  enqueuer,
+}: EntryParts): ScheduleEntry[] {
+  // Many ticks fall due at the same moment: one statement claims them all.
+  const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));
+  return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, payloads, most }) => {
+    const queue = jobs.find(({ name }) => name === job)?.queue;
+    if (queue === undefined || !config.roles.includes(queue)) return [];
+    const run = async (at: number, nextAt: number) => {
+      const name = `tick.${job}`;
+      const turn = (await claimAll({ name, at, nextAt })).get(name);
+      if (turn === undefined) return;
+      const due = takeTurn(payloads, most, turn);
+      const delay = (index: number) => staggerTicks(index, due.length, nextAt - at);
+      await Promise.all(due.map((payload, index) => enqueuer.enqueue(job, payload, delay(index))));
+    };
+    return [{ name: job, expression, run }];
+  });
 }

@@ -4,6 +4,8 @@
  * choices and the source with them.
  */
 
+export * from "./review-kinds.ts";
+
 /**
  * The kinds of spikes of one rule. `new-rule`: a rule that was first seen within a day is active. Less severe, because
  * there is no history to compare it with.
@@ -327,28 +329,6 @@ export const ATTACKER_STATES = ["active", "quiet", "resolved"] as const;
 export const SOURCE_MODES = ["on", "shadow", "off"] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];
 
-/** What a block list names. `network` is a range of addresses; a network's number is `asn`. */
-export const BLOCK_KINDS = ["address", "network", "asn", "ja4"] as const;
-export type BlockKind = (typeof BLOCK_KINDS)[number];
-/** The forms of a block list. `access-list`: the platform's own. */
-export const BLOCK_FORMS = ["text", "json", "ipset", "nginx", "access-list"] as const;
-export type BlockForm = (typeof BLOCK_FORMS)[number];
-/**
- * Why an attacker is not on a block list. not-hostile: no verdict is so sure. visitors: visitors came from it. machine: a known
- * source, a crawler or a monitor did. mixed: under half of its requests are hostile. unusable: the key is masked, a pseudonym,
- * erased or of no visitor. over: its time has ended.
- */
-export const LEFT_OUT = [
-  "not-hostile",
-  "visitors",
-  "machine",
-  "mixed",
-  "unusable",
-  "over",
-  "too-many",
-] as const;
-export type LeftOut = (typeof LEFT_OUT)[number];
-
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
@@ -406,16 +386,3 @@ export type ExportFormName = (typeof EXPORT_FORMS)[number];
 /** The formats of an alert on the webhook channel. */
 export const ALERT_FORMATS = ["standard", "ocsf"] as const;
 export type AlertFormat = (typeof ALERT_FORMATS)[number];
-
-/** Whose a request is: hostile ones are of attackers, machines are crawlers, monitors and programs of the site. */
-export const REQUEST_CLASSES = ["hostile", "machine", "visitor", "unknown"] as const;
-export type RequestClass = (typeof REQUEST_CLASSES)[number];
-/** What a plan proposes for a rule, and what its events get now. */
-export const REVIEW_PLANS = ["block", "block-after-exclusion", "log", "undecided", "unplanned"] as const;
-export type ReviewPlan = (typeof REVIEW_PLANS)[number];
-export const RULE_MODES = ["blocks", "challenges", "logs", "mixed", "quiet"] as const;
-export type RuleMode = (typeof RULE_MODES)[number];
-/** The forms of a choice, and the requests that are shown of a rule. */
-export const REVIEW_FORMS = ["terraform", "curl", "csv", "json"] as const;
-export type ReviewForm = (typeof REVIEW_FORMS)[number];
-export const REVIEW_SAMPLES = ["visitor", "attack"] as const;

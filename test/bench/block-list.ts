@@ -11,7 +11,7 @@ import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts
 import type { RecordedEvent } from "#alerts/rules/backtest/replay-verdicts.ts";
 import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { CLASSIFIED_COLUMNS, classifyRequests } from "#archive/rules/sql/classify-requests.ts";
-import { countSenders, readSenders } from "#archive/rules/sql/count-senders.ts";
+import { countSenders, readSenders } from "#archive/rules/sql/count-requests.ts";
 import { createDuckdb, type Duckdb } from "#db/duckdb/duckdb.ts";
 import {
   type BlockIncident,

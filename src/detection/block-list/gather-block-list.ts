@@ -1,10 +1,9 @@
 /** Makes a zone's block list of what is stored, at most once in a while for all who ask. */
 
 import { planFilters, type SearchPlan } from "#archive/rules/query/plan-search.ts";
-import { countSenders, readSenders } from "#archive/rules/sql/count-senders.ts";
+import { countSenders, readSenders } from "#archive/rules/sql/count-requests.ts";
 import type { Searching } from "#archive/search/searching.ts";
-import { readBlockIncidents, readBlockSource } from "#db/detection/block-incidents.ts";
-import { readUsualSenders } from "#db/detection/request-findings.ts";
+import { readBlockIncidents, readBlockSource, readUsualSenders } from "#db/detection/request-findings.ts";
 import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { readRequests } from "#detection/review/read-requests.ts";
 import {

@@ -2,11 +2,17 @@
 import { colorsTuple, createTheme, MantineProvider } from "@mantine/core";
 import "./look/mantine.css";
 import "./look/look.css";
+import { Loader } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
-import { StrictMode } from "react";
+import { StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
+import { Link, Redirect, Route, Switch } from "wouter";
 import { createQueryClient } from "./api/client.ts";
-import { App } from "./app.tsx";
+import { takeLeftPage, useSessionQuery } from "./api/session.ts";
+import { Empty, ProblemBox } from "./components/states.tsx";
+import { ROUTES } from "./routes.tsx";
+import { PageBoundary, Shell } from "./shell/shell.tsx";
+import { SignIn } from "./shell/sign-in.tsx";
 import { NowProvider } from "./state/now.tsx";
 
 /**
@@ -89,3 +95,37 @@ createRoot(root).render(
     </MantineProvider>
   </StrictMode>,
 );
+
+/** Shows the sign-in to nobody in particular, and the pages to a session. */
+function App() {
+  const session = useSessionQuery();
+  if (session.data === undefined) {
+    if (session.error !== null)
+      return <ProblemBox thrown={session.error} onRetry={() => void session.refetch()} />;
+    return <Loader size="sm" m="xl" aria-label="Asking who is signed in" />;
+  }
+  if (session.data === null) return <SignIn />;
+  return (
+    <Shell>
+      <Switch>
+        {ROUTES.map(({ path, page: Page, title }) => (
+          <Route key={path} path={path}>
+            <PageBoundary title={title}>
+              <Suspense fallback={<Loader size="sm" m="xl" aria-label={`Loading ${title}`} />}>
+                <Page />
+              </Suspense>
+            </PageBoundary>
+          </Route>
+        ))}
+        <Route path="/sign-in">
+          <Redirect to={takeLeftPage()} replace />
+        </Route>
+        <Route>
+          <Empty action={<Link href="/">Go to the overview</Link>}>
+            There is no page at <code>{globalThis.location.pathname.slice(0, 200)}</code>.
+          </Empty>
+        </Route>
+      </Switch>
+    </Shell>
+  );
+}

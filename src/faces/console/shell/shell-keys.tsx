@@ -5,7 +5,7 @@ import { usePageLink } from "../state/url-state.ts";
 import { SEARCH_ID } from "./header.tsx";
 
 const Palette = lazy(() => import("./palette.tsx"));
-const KeyHelp = lazy(() => import("./key-help.tsx"));
+const KeyHelp = lazy(async () => ({ default: (await import("./palette.tsx")).KeyHelp }));
 const SECOND_KEY_MS = 1_200;
 
 /** Whether the reader writes, so that letters are text and no commands. */
