@@ -107,7 +107,10 @@ export async function reportChannels({
   const channels = [...notifiers.keys()];
   const nowMs = Math.floor(Date.now() + (await readClockOffset(db)));
   const examined = await examine(openScope({ db, nowMs, zoneIds: [], channels }), [channel]);
-  const failing = new Set(examined.flatMap(({ isDue, subject }) => (isDue ? String(subject.key) : [])));
+  // Also those whose circuit is open, although a message has just arrived: they get no alert about themselves.
+  const failing = new Set(
+    examined.flatMap(({ found, subject }) => (found === null ? [] : String(subject.key))),
+  );
   const context = { routing: routing(), silences: await readActiveSilences(db, log, nowMs), nowMs };
   const routeOf = (subject: Parameters<typeof routeSelf>[1]) =>
     avoidFailing(routeSelf(context, subject), channels, failing);

@@ -41,7 +41,7 @@ test.each<[string, number, Parameters<typeof alertSpike>[0], number, boolean]>([
     ...context,
     firstMinutes: new Map([[spike.zoneId, NOW / MINUTE_MS - age]]),
     verdicts: new Map([
-      [spike.id, [{ ...verdict, counts: { ...counts, blocked, hostile: 19, hostileThrough: 9 } }]],
+      [spike.id, [{ ...verdict, counts: { ...counts, blocked, hostile: 12, hostileThrough: 9 } }]],
     ]),
   });
   expect(assess(spike).isUntried).toBe(expected);

@@ -120,8 +120,7 @@ const nearLoss = defineCondition<Trouble>({
 
 /** After a break, hours of before it are sealed. The first may be sealed a little before the watch is recorded. */
 function isFirstCopy({ firstSealAt, health: { watchedSince } }: Trouble, nowMs: number): boolean {
-  if (watchedSince === null) return firstSealAt === null;
-  if (nowMs - watchedSince >= FIRST_COPY_MS) return false;
+  if (watchedSince === null || nowMs - watchedSince >= FIRST_COPY_MS) return false;
   return firstSealAt === null || firstSealAt >= watchedSince - HOUR_MS;
 }
 

@@ -43,7 +43,7 @@ export function countRequests({ requests, events, toActionSql }: Classified, lat
       from r left join kept using (path_key) group by all)
     select json_object('day', day, 'rows', json_group_array(json_array(class, is_stopped, w0::varchar, w1::varchar, place, n))) from counted group by day
     union all
-    select json_object('path', place, 'example', any_value(path))
+    select json_object('path', place, 'example', coalesce(any_value(path), ''))
       from (select path, hash(${raw(toPathForm("path"))}) as path_key from (${events})) join kept using (path_key) group by place
     union all
     select json_object('rule', rule_id, 'feature', any_value(feature), 'place', any_value(place), 'isSum', any_value(is_sum), 'events', count(*),
