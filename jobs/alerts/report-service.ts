@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { avoidFailing, routeSelf } from "#alerts/rules/self-alert.ts";
+import { avoidFailing, routeSelf, type SelfSubject } from "#alerts/rules/self-alert.ts";
 import { type SignedSilence, toSilences } from "#alerts/rules/silence.ts";
 import { readSilences } from "#db/alerts/silences.ts";
 import type { Queryable } from "#db/client.ts";
@@ -81,7 +81,7 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
   const alerting = {
     database,
     log,
-    routeOf: (subject: Parameters<typeof routeSelf>[1]) => routeSelf(context, subject),
+    routeOf: (subject: SelfSubject) => routeSelf(context, subject),
   };
   let written = await raiseExamined(alerting, await examine(scope, REPORTED));
   written += await endUnwatched(deps, nowMs);
@@ -107,13 +107,12 @@ export async function reportChannels({
   const channels = [...notifiers.keys()];
   const nowMs = Math.floor(Date.now() + (await readClockOffset(db)));
   const examined = await examine(openScope({ db, nowMs, zoneIds: [], channels }), [channel]);
-  // Also those whose circuit is open, although a message has just arrived: they get no alert about themselves.
+  // A channel with an open circuit gets no alert about itself, also when one message has just arrived.
   const failing = new Set(
     examined.flatMap(({ found, subject }) => (found === null ? [] : String(subject.key))),
   );
   const context = { routing: routing(), silences: await readActiveSilences(db, log, nowMs), nowMs };
-  const routeOf = (subject: Parameters<typeof routeSelf>[1]) =>
-    avoidFailing(routeSelf(context, subject), channels, failing);
+  const routeOf = (subject: SelfSubject) => avoidFailing(routeSelf(context, subject), channels, failing);
   return raiseExamined({ database, log, routeOf }, examined);
 }
 

@@ -11,7 +11,7 @@ import type { DiskSpace } from "#lib/disk.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { Severity } from "#model/kinds.ts";
 
-/** What conditions are read from. */
+/** The database, the moment and the settings from which conditions are read. */
 export interface Scope {
   readonly db: Queryable;
   readonly nowMs: number;
@@ -46,7 +46,7 @@ export function openScope(given: GivenScope): Scope {
   return scope;
 }
 
-/** What a condition is about: a zone, a channel by name, a silence by number; neither for the whole service. */
+/** The subject of a condition: a zone, a channel by name, a silence by number; neither for the whole service. */
 interface Subject {
   readonly zoneId?: number | null;
   readonly key?: string | number;
@@ -59,6 +59,13 @@ interface Moment extends Pick<Scope, "nowMs" | "pollEveryMs"> {
   readonly isOpen: boolean;
 }
 
+/** The next step of a person. */
+export interface Step {
+  readonly text: string;
+  /** The command in it, without the program's name; null if there is none. */
+  readonly command: string | null;
+}
+
 export interface Found {
   /** Left out: the severity of the condition. */
   readonly severity?: Severity;
@@ -66,8 +73,8 @@ export interface Found {
   readonly since: number;
   /** One sentence without a full stop, which every face shows. */
   readonly headline: string;
-  /** What to do, or the command that shows more; left out if the headline says it. */
-  readonly next?: string;
+  /** Left out if the headline says what to do. */
+  readonly next?: Step;
   /** Left out: the grace time of the condition. Infinity: people see the condition, but no alert is raised. */
   readonly graceMs?: number;
   /** True if an open alert keeps the headline that it has. */
@@ -83,7 +90,7 @@ interface Definition<Of> {
   /** Left out: the name. Stored alerts know it, so it never changes. */
   readonly fingerprint?: string;
   readonly severity: Severity;
-  /** How long the condition lasts before an alert is raised; left out: 0. */
+  /** The time that the condition lasts before an alert is raised; left out: 0. */
   readonly graceMs?: number;
   /** True if people see the condition before its grace time is over. */
   readonly isShownEarly?: boolean;
@@ -103,9 +110,14 @@ export function defineCondition<Of extends object>(definition: Definition<Of & S
   return definition;
 }
 
+/** Returns the step to run a command. */
+export function toStep(before: string, command: string): Step {
+  return { text: `${before} npm run -s longwatch -- ${command}`, command };
+}
+
 /** Returns the step that shows more. */
-export function see(command: string): string {
-  return `See npm run -s longwatch -- ${command}`;
+export function see(command: string): Step {
+  return toStep("See", command);
 }
 
 /** Returns the rows of each examined zone. */

@@ -6,7 +6,7 @@ import { formatDuration, formatHours, many, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BELIEVED_MS, horizonAt, KEPT_MS, keptFor } from "#model/horizon.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
-import { byZone, defineCondition, type Examined, type Scope, see } from "./condition.ts";
+import { byZone, defineCondition, type Examined, type Scope, see, toStep } from "./condition.ts";
 
 /** The service checks every zone once a minute. A zone that it has not checked for so long is not its zone any more. */
 export const WATCHED_MS = 5 * MINUTE_MS;
@@ -145,7 +145,7 @@ const suspect = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<typeo
     return {
       since: first.since,
       headline: `Zone ${zoneId}: the platform's answers cannot be right and have been held back since ${showTime(first.since)} UTC. ${first.reason}`,
-      next: `See docs/runbooks/the-platform-answers-incompletely.md and npm run -s longwatch -- coverage --zone ${zoneId}`,
+      next: toStep("See docs/runbooks/the-platform-answers-incompletely.md and", `coverage --zone ${zoneId}`),
     };
   },
   recovered: ({ zoneId }) => `Zone ${zoneId}: the platform shows the known events again`,

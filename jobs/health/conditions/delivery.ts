@@ -18,7 +18,7 @@ import { cutText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
-import { defineCondition, type Scope, see } from "./condition.ts";
+import { defineCondition, type Scope, see, toStep } from "./condition.ts";
 
 /** A receiver that restarts needs no alert. A receiver that fails for longer has kept notifications from on-call. */
 const GRACE_MS = 15 * MINUTE_MS;
@@ -71,7 +71,7 @@ export const channel = defineCondition<ChannelTrouble>({
     return {
       ...found,
       headline: `Channel ${key} does not deliver (pending: ${waiting}, given up: ${givenUp}): ${why}`,
-      next: `Correct that, then try it: npm run -s longwatch -- channels test ${key}`,
+      next: toStep("Correct that, then try it:", `channels test ${key}`),
       // The number of waiting messages changes every second.
       keepsHeadline: true,
     };
@@ -143,7 +143,7 @@ const destination = defineCondition<DestinationTrouble>({
     return {
       since: failingSince,
       headline: `Destination ${key} has accepted no events since ${showTime(Math.floor(failingSince))} UTC: ${lastError}. ${step}. The events wait in Longwatch, and none is lost`,
-      next: `To try at once: npm run -s longwatch -- forward retry ${key}`,
+      next: toStep("To try at once:", `forward retry ${key}`),
       graceMs: isRefused ? 0 : GRACE_MS,
     };
   },

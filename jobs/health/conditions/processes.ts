@@ -1,4 +1,4 @@
-/** Which processes of the service are alive, and the condition that a role has none. */
+/** The processes of the service that are alive, and the condition that a role has none. */
 import { readReplicas, type SeenReplica } from "#db/postgres/leases.ts";
 import { type ReplicaState, WORKER_ROLES } from "#model/kinds.ts";
 import { defineCondition, type Found } from "./condition.ts";
@@ -83,7 +83,7 @@ export function findMissing(
   return {
     since: nowMs,
     headline: `No live process has the ${roles}`,
-    next: "Start it: run npm start.",
+    next: { text: "Start it: run npm start.", command: null },
     // Nothing that runs could raise the alert.
     graceMs: Number.POSITIVE_INFINITY,
   };

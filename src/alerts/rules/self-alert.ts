@@ -7,7 +7,7 @@ import { planRoute } from "./routing/plan-route.ts";
 import type { LinkRule, Routing } from "./routing/routing.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
-/** What an alert about Longwatch itself should say next. */
+/** The next message of an alert about Longwatch itself. */
 export interface SelfChange {
   readonly reason: "first" | "worse" | "resolved" | "none";
   readonly severity: Severity;

@@ -39,7 +39,7 @@ function judgeCondition({ condition, found, severity, isDue, isOpen }: Examined)
   const isNow = (isDue || isOpen || condition.isShownEarly === true) && found.isOver !== true;
   const level = severity === "info" ? "note" : isGrave && isNow ? "problem" : "warning";
   const { headline, next = see("alerts list --kind self") } = found;
-  return [{ check: CHECKS[condition.of], level, text: headline.replace(/[^.]$/, "$&."), next }];
+  return [{ check: CHECKS[condition.of], level, text: headline.replace(/[^.]$/, "$&."), next: next.text }];
 }
 
 /** Returns what the facts mean and what to do, in the order of the parts. */

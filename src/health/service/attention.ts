@@ -1,4 +1,4 @@
-/** What needs attention, for people: the conditions that status, the overview and the weekly digest show. */
+/** The conditions that status, the overview, the weekly digest, /readyz and the metrics show. */
 import { countSelfAlerts } from "#db/alerts/alert-reports.ts";
 import { listWatchedZones } from "#db/proof/platform-health.ts";
 import {
@@ -100,13 +100,13 @@ export function listReadyChecks(ask: () => Asked, zoneIds: readonly number[]) {
   }));
 }
 
-/** What needs attention where the service has never been started. */
+/** Returns the condition of a service that has never been started. */
 export function describeNeverStarted(): Attention[] {
   const text = findMissing(assessService([]), 0)?.headline ?? "";
   return [{ kind: "not-running", zoneId: null, text, command: null }];
 }
 
 function toAttention({ condition, subject, found }: ReturnType<typeof listShown>[number]): Attention {
-  const [, command = null] = found.next?.split("longwatch -- ") ?? [];
-  return { kind: condition.name, zoneId: subject.zoneId ?? null, text: found.headline, command };
+  const { headline: text, next } = found;
+  return { kind: condition.name, zoneId: subject.zoneId ?? null, text, command: next?.command ?? null };
 }

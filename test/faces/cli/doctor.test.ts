@@ -265,7 +265,11 @@ const FOUND: Examined = {
   pollEveryMs: 0,
   severity: "error",
   isDue: true,
-  found: { since: 0, headline: "Zone 101: no poll has succeeded yet", next: "Look." },
+  found: {
+    since: 0,
+    headline: "Zone 101: no poll has succeeded yet",
+    next: { text: "Look.", command: null },
+  },
 };
 const FACTS: DoctorFacts = {
   version: "0.2.0",
