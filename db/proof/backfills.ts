@@ -8,7 +8,7 @@ import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 
-/** What a backfill reads again; times in epoch ms. */
+/** The span that a backfill reads again; times in epoch ms. */
 export interface BackfillKey {
   readonly zoneId: number;
   readonly route: BackfillRoute;

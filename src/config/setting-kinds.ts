@@ -8,7 +8,7 @@ import { PROCESS_ROLES, type ProcessRole } from "#model/kinds.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
 import { readCertificates } from "./secret-file.ts";
 
-/** What a setting is. The list of mistakes and the table of docs/configuration.md use the same words. */
+/** The kinds of settings. The list of mistakes and the table of docs/configuration.md use the same words. */
 export interface About {
   /** The variable. */
   readonly env: string;

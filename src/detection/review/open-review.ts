@@ -1,4 +1,4 @@
-/** What the operations of a plan share: their days, their lists of rules, and the reading of classified requests in place. */
+/** The days, lists of rules and reading of classified requests that the operations of a plan share. */
 import { z } from "zod";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
 import type { Classified } from "#archive/rules/sql/classify-requests.ts";

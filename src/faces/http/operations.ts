@@ -58,12 +58,7 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       if (location !== null) void reply.code(201).header("location", location);
       if (operation.goesOn === true) void reply.code(202);
       void reply.headers(operation.headers?.(output) ?? {});
-      const form =
-        operation.render === undefined
-          ? null
-          : acceptsOtherThanJson(request)
-            ? operation.render(output, input)
-            : null;
+      const form = acceptsOtherThanJson(request) ? (operation.render?.(output, input) ?? null) : null;
       if (operation.render !== undefined) void reply.header("vary", "accept");
       if (form !== null) return reply.type(form.type).serializer(String).send(form.body);
       return output === undefined ? reply.code(204).send() : reply.send(output);

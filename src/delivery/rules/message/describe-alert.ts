@@ -159,7 +159,7 @@ export function describeEnd(message: AlertMessage): string {
   return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
 }
 
-/** What a message says before everything else. */
+/** The first lines of a message. */
 export interface Head {
   readonly status: "firing" | "advice" | "resolved";
   /** `CRITICAL firing`, `Advice` or `Resolved`. */

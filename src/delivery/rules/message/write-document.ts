@@ -1,4 +1,4 @@
-/** How a document is written: in the dialect of a receiver, as plain text, and as much of it as fits. */
+/** Writes a document in the dialect of a receiver or as plain text, and as much of it as fits. */
 
 import { countCharacters, cutText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -24,7 +24,7 @@ export function toInertPlain(text: string): string {
   return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
 }
 
-/** How a receiver writes the pieces of a line. `cap` is the maximum length of the result in code points. */
+/** The markup of a receiver for the pieces of a line. `cap` is the maximum length of the result in code points. */
 export type Dialect<Written = string> = Readonly<
   Record<Line[number]["as"], (text: string, cap: number, href: string) => Written>
 >;
