@@ -1,4 +1,4 @@
-/** What incidents, marks and learning say about the senders of requests. */
+/** Reads incidents with their marks and verdicts, and usual senders: from them follows whose a request is. */
 import { asc, inArray, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { MINUTE_MS } from "#lib/units.ts";
@@ -120,7 +120,7 @@ export async function readBlockIncidents(db: Queryable, zoneId: number, sinceMs:
   }));
 }
 
-/** How current the source of a zone's list is. */
+/** The state of a zone's events and of its privacy, on which its block list depends. */
 interface BlockSource {
   /** The end of the newest minute whose events the detectors have judged, epoch ms; null if there is none. */
   readonly judgedThrough: number | null;

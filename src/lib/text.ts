@@ -224,6 +224,14 @@ export function toJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/g, toEscape);
 }
 
+/** Matches the beginning of a formula in a spreadsheet, or what it skips before one, with full-width forms and line feeds. */
+const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
+
+/** Returns a cell that a spreadsheet shows as text: an apostrophe stands before a formula. */
+export function quoteFormula(cell: string): string {
+  return FORMULA.test(cell) ? `'${cell}` : cell;
+}
+
 /** Returns a text as one word of a shell. */
 export function toShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;

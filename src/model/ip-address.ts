@@ -146,6 +146,11 @@ export function isNoVisitor(ip: string): boolean {
   return NO_ADDRESS.test(ip.trim());
 }
 
+/** Returns the number of a network; null if the text begins with none. The platform may add the name: AS64500 Example Hosting. */
+export function readNetworkNumber(text: string): string | null {
+  return /^(?:AS)?(\d+)\b/i.exec(text)?.[1] ?? null;
+}
+
 /** Returns whether a text stands for many addresses: `203.0.113.*`, `203.0.113.0`, a prefix with a length. */
 export function isNetworkText(ip: string): boolean {
   return /^\d{1,3}\.\d{1,3}\.\d{1,3}\.(?:0|\*|x+)$/i.test(ip) || ip.includes("/") || /\*/.test(ip);

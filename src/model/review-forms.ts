@@ -1,14 +1,13 @@
 /** Writes a choice of blocking rules in forms that a person can apply. Longwatch applies none. */
-import { toHcl, toJson, toLine, toShell } from "#lib/text.ts";
-import type { ReviewForm } from "./kinds.ts";
+import { quoteFormula, toHcl, toJson, toLine, toShell } from "#lib/text.ts";
+import type { ReviewForm, ReviewPlan, RuleMode } from "./kinds.ts";
 import type { ReviewChoice } from "./review.ts";
 
 /** A rule of a plan, as far as its forms name it. */
 interface WrittenRule {
   readonly rule: string;
-  /** What it does now: `blocks`, `logs`, ... */
-  readonly now: string;
-  readonly plan: string;
+  readonly now: RuleMode;
+  readonly plan: ReviewPlan;
   readonly visitorsMedian: number;
   readonly visitorsWorst: number;
   readonly attacksThrough: number;
@@ -102,7 +101,6 @@ function toCsv({ rules, block, exclusions }: WrittenChoice): string {
   return [head, ...rows].map((cells) => `${cells.map(toCell).join(",")}\r\n`).join("");
 }
 
-/** A text that a spreadsheet would take for a formula begins with an apostrophe. */
 function toCell(text: string): string {
-  return `"${text.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
+  return `"${quoteFormula(text).replaceAll('"', '""')}"`;
 }

@@ -1,6 +1,6 @@
 /** The closed lists of plans and block lists. Others have them from `kinds.ts`. */
 
-/** What a block list names. `network` is a range of addresses; a network's number is `asn`. */
+/** The kinds of a block list's entries. `network` is a range of addresses; a network's number is `asn`. */
 export const BLOCK_KINDS = ["address", "network", "asn", "ja4"] as const;
 export type BlockKind = (typeof BLOCK_KINDS)[number];
 
@@ -24,11 +24,11 @@ export const LEFT_OUT = [
 ] as const;
 export type LeftOut = (typeof LEFT_OUT)[number];
 
-/** Whose a request is: hostile ones are of attackers, machines are crawlers, monitors and programs of the site. */
+/** The senders of requests. Hostile: attackers. Machine: crawlers, monitors and programs of the site. */
 export const REQUEST_CLASSES = ["hostile", "machine", "visitor", "unknown"] as const;
 export type RequestClass = (typeof REQUEST_CLASSES)[number];
 
-/** What a plan proposes for a rule, and what its events get now. */
+/** The proposals of a plan for a rule, and the actions that its events get now. */
 export const REVIEW_PLANS = ["block", "block-after-exclusion", "log", "undecided", "unplanned"] as const;
 export type ReviewPlan = (typeof REVIEW_PLANS)[number];
 export const RULE_MODES = ["blocks", "challenges", "logs", "mixed", "quiet"] as const;

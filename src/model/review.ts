@@ -1,8 +1,8 @@
-/** Whose requests the rules of a zone match, and what a choice of blocking rules would have stopped. */
+/** The requests of a zone by whose they are, and the counts of those that a choice of blocking rules would have stopped. */
 import { formatWhole, many } from "#lib/format.ts";
-import { REQUEST_CLASSES, type RequestClass } from "./kinds.ts";
+import { REQUEST_CLASSES, type RequestClass, type ReviewPlan } from "./kinds.ts";
 
-/** What an incident, a spike or a person says about the requests with a value in a span. The key is hostile text. */
+/** A statement of an incident, a spike or a person about the requests with a value in a span. The key is hostile text. */
 export interface RequestFinding {
   readonly kind: "ip" | "asn" | "ja4" | "ua" | "path" | "rule";
   readonly key: string;
@@ -58,7 +58,7 @@ export interface ReviewTotals {
   readonly worstDay: number;
 }
 
-/** What a rule adds to a choice: the requests for which no other blocking rule is there. */
+/** The requests that a rule alone decides about: no other blocking rule of the choice matches them. */
 export interface ReviewMargin {
   /** Requests of visitors and unknown senders that it stops alone if it blocks: the median of the days, and the worst day. */
   readonly visitorsMedian: number;
@@ -66,6 +66,14 @@ export interface ReviewMargin {
   /** Hostile requests that pass if it logs. */
   readonly hostile: number;
 }
+
+/** Returns counts of requests by whose they are, all of them 0. */
+export const noRequests = (): Record<RequestClass, number> => ({
+  hostile: 0,
+  machine: 0,
+  visitor: 0,
+  unknown: 0,
+});
 
 const VISITORS: readonly number[] = [REQUEST_CLASSES.indexOf("visitor"), REQUEST_CLASSES.indexOf("unknown")];
 const HOSTILE = REQUEST_CLASSES.indexOf("hostile");
@@ -148,12 +156,11 @@ export function countMargins(
 export const LEAST_REVIEW_DAYS = 10;
 
 interface Summed {
-  readonly totals: Pick<ReviewTotals, "classes" | "days" | "worstDay">;
+  readonly totals: ReviewTotals;
   readonly learnedDays: number;
-  /** The rules that can be planned, those that block in the choice, and how many of these need an exclusion. */
-  readonly rules: number;
-  readonly blocking: number;
-  readonly excluded: number;
+  /** Of every rule of the zone: whether it can be planned. */
+  readonly rules: readonly { readonly plan: ReviewPlan }[];
+  readonly choice: ReviewChoice;
   /** Days whose requests are unknown because their files hold no facts. */
   readonly olderDays: readonly string[];
   readonly zone: number;
@@ -163,12 +170,14 @@ interface Summed {
 export function summarizeReview({
   totals,
   learnedDays,
-  rules,
-  blocking,
-  excluded,
+  rules: all,
+  choice: { block, exclusions },
   olderDays,
   zone,
 }: Summed): string {
+  const rules = all.filter(({ plan }) => plan !== "unplanned").length;
+  const blocking = block.length;
+  const excluded = new Set(exclusions.map(({ rule }) => rule)).size;
   const { hostile, visitor, unknown } = totals.classes;
   const through = hostile.all - hostile.stopped;
   const older =

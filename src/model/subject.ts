@@ -1,6 +1,6 @@
 /** What an alert is about, and the matchers that name it. */
 
-import { addressBits, readAddress, readSentAddress } from "./ip-address.ts";
+import { addressBits, readAddress, readNetworkNumber, readSentAddress } from "./ip-address.ts";
 import { type Severity, SOURCE_TRAITS, type SourceKind, type SourceTrait } from "./kinds.ts";
 
 /** The facts that routes, inhibitions and quiet hours match. */
@@ -107,8 +107,7 @@ const lower = (patterns: readonly string[]) => toSameTest(patterns, (text) => te
 
 const TESTS: Readonly<Record<SourceTrait, (patterns: readonly string[]) => Test>> = {
   ip: toAddressTest,
-  // The platform may add the network's name: AS64500 Example Hosting.
-  asn: (patterns) => toSameTest(patterns, (text) => /^(?:AS)?(\d+)\b/i.exec(text)?.[1] ?? text.toLowerCase()),
+  asn: (patterns) => toSameTest(patterns, (text) => readNetworkNumber(text) ?? text.toLowerCase()),
   country: lower,
   ja4: lower,
   ua: toPrefixTest,

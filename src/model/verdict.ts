@@ -2,6 +2,7 @@ import { z } from "zod";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { exclusionProposal } from "./advice.ts";
 import {
+  type Mark,
   VERDICT_CLASSES,
   VERDICT_FEATURES,
   VERDICT_TIMES,
@@ -16,7 +17,7 @@ const count = z.number().int().nonnegative();
 /** Epoch milliseconds. */
 const time = z.number().int();
 
-/** How long after the opening of a spike each verdict is due. */
+/** The time from the opening of a spike until each verdict is due. */
 export const VERDICT_AFTER_MS: Readonly<Record<VerdictTime, number>> = {
   first: 0,
   minute: MINUTE_MS,
@@ -156,9 +157,14 @@ export function isBenign({ said }: Pick<StoredVerdict, "said">): boolean {
   return said === "misfire" || said === "broken-client" || said === "crawler";
 }
 
+/** Returns whether a class or a mark says that somebody attacks. */
+export function isHostileWord(word: VerdictWord | Mark): boolean {
+  return word === "attack" || word === "scanner";
+}
+
 /** Returns whether it is likelier that nobody attacks, also if a verdict is unclear. */
 export function leansBenign({ likeliest }: Pick<StoredVerdict, "likeliest">): boolean {
-  return likeliest !== "attack" && likeliest !== "scanner";
+  return !isHostileWord(likeliest);
 }
 
 /** Returns whether the verdict is an attack that is all but certain. */

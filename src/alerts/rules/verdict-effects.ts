@@ -5,7 +5,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/ip-address.ts";
 import type { Severity } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rules.ts";
-import { countRequests, isSureAttack, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { countRequests, isSureAttack, leansBenign, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { gravestOf, isGraver } from "#model/words.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { type AlertSpike, isCalm, isSettled } from "./alert-spike.ts";
@@ -77,9 +77,7 @@ function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: Ve
       return isRule ? "warning" : asLikely();
     case "unclear":
       if (!isRule) return atMost("error");
-      return verdict.likeliest === "attack" || verdict.likeliest === "scanner"
-        ? "warning"
-        : atMost("warning");
+      return leansBenign(verdict) ? atMost("warning") : "warning";
     default:
       return verdict.said satisfies never;
   }

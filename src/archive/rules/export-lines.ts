@@ -1,6 +1,6 @@
 /** The lines of an export: CSV, NDJSON and OCSF. */
 
-import { escapeUnits } from "#lib/text.ts";
+import { escapeUnits, quoteFormula } from "#lib/text.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { UNKNOWN } from "#model/ocsf.ts";
 import { maskAddress } from "./mask.ts";
@@ -59,11 +59,6 @@ export function toNdjsonLine(row: readonly string[]): string {
 /** Few cells match any of it, so one test finds the cells that are written unchanged. */
 const SPECIAL = /[",\r\n]|^[=+\-@\t\uFF1D\uFF0B\uFF0D\uFF20]|\\u/;
 const NEEDS_QUOTES = /[",\r\n]/;
-/**
- * Matches what a spreadsheet treats as the beginning of a formula, or skips before one. Includes the full-width
- * forms, and the line feed that some strip.
- */
-const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
 
 /**
  * Returns one line by RFC 4180, with its line end. Cells that a spreadsheet would evaluate begin with an apostrophe,
@@ -80,8 +75,7 @@ export function toCsvLine(cells: readonly string[]): string {
 }
 
 function toSafeCell(text: string): string {
-  const escaped = escapeControls(text);
-  const safe = FORMULA.test(escaped) ? `'${escaped}` : escaped;
+  const safe = quoteFormula(escapeControls(text));
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

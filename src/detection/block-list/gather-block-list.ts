@@ -3,7 +3,7 @@
 import { planFilters, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { countSenders, readSenders } from "#archive/rules/sql/count-requests.ts";
 import type { Searching } from "#archive/search/searching.ts";
-import { readBlockIncidents, readBlockSource, readUsualSenders } from "#db/detection/request-findings.ts";
+import { readBlockIncidents, readBlockSource } from "#db/detection/request-findings.ts";
 import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { readRequests } from "#detection/review/read-requests.ts";
 import {
@@ -108,16 +108,15 @@ function unavailable(why: string): Refusal {
 /** Reads the incidents of a zone, what their attackers sent in the last days, and all requests of the last `replayed` days. */
 export async function gather({ db, now, caller, searching, service }: Asking, zoneId: number, replayed = 0) {
   const incidents = await readBlockIncidents(db, zoneId, now - INCIDENTS_MS);
-  const usual = await readUsualSenders(db, zoneId, now);
   const clauses = planKeys(incidents);
   const shared = listShared(incidents);
   const span = { from: now - (LOOKS_BACK_DAYS + replayed) * DAY_MS, to: now };
   const { knownSources } = service.alerting().detection;
   const asked = { zoneId, span, knownSources, actions: searching.ocsf.actions };
   const signal = AbortSignal.timeout(MAKING_MS);
-  const { rows } =
+  const { rows, usual } =
     incidents.length === 0 && replayed === 0
-      ? { rows: [] }
+      ? { rows: [], usual: [] }
       : await searching.runInPlace({ caller }, { kind: "long", signal }, (deps, stopped) =>
           readRequests(
             deps,

@@ -3,21 +3,16 @@ import { z } from "zod";
 import { ruleTitle } from "#alerts/rules/alert-spike.ts";
 import { maskText } from "#archive/rules/mask.ts";
 import { countRequests, readCounts, type SeenRule } from "#archive/rules/sql/count-requests.ts";
+import { wrapText } from "#delivery/rules/message/text-width.ts";
 import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
-import { planReview } from "#detection/rules/review/plan-review.ts";
+import { countRules, planReview } from "#detection/rules/review/plan-review.ts";
 import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import { formatWhole } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { REQUEST_CLASSES, REVIEW_FORMS, REVIEW_PLANS, RULE_MODES } from "#model/kinds.ts";
-import {
-  countChoice,
-  countMargins,
-  type ReviewChoice,
-  type ReviewTable,
-  summarizeReview,
-} from "#model/review.ts";
+import { REQUEST_CLASSES, REVIEW_FORMS, REVIEW_PLANS, type RequestClass, RULE_MODES } from "#model/kinds.ts";
+import { countChoice, countMargins, noRequests, type ReviewChoice, summarizeReview } from "#model/review.ts";
 import { writeReview } from "#model/review-forms.ts";
 import { Name, Text, ZoneId } from "#operations/fields.ts";
 import type { Cell, DrawTable } from "#operations/operation.ts";
@@ -39,6 +34,10 @@ const Days = z.object({
   days: count.describe("Days with requests."),
 });
 
+function ofClasses<Schema extends z.ZodType>(schema: Schema): Record<RequestClass, Schema> {
+  return Object.fromEntries(REQUEST_CLASSES.map((name) => [name, schema])) as Record<RequestClass, Schema>;
+}
+
 const Exclusion = z.object({ rule: Name, path: Text });
 
 const PlannedRule = z.object({
@@ -47,10 +46,7 @@ const PlannedRule = z.object({
   now: z.enum(RULE_MODES).describe("What its events of the last seven days got."),
   perDay: z.number().describe("Its events on a day, on average."),
   addresses: count.describe("Different addresses, about."),
-  ...(Object.fromEntries(REQUEST_CLASSES.map((name) => [name, count])) as Record<
-    (typeof REQUEST_CLASSES)[number],
-    typeof count
-  >),
+  ...ofClasses(count),
   visitorsMedian: count.describe(
     "Requests of visitors and unknown senders a day that it stops if it blocks and no other blocking rule matches: the median of the last seven days.",
   ),
@@ -74,10 +70,7 @@ export const ReviewPlanOutput = z
         "Days whose files hold no facts of requests: theirs are unknown. `archive rewrite` adds the facts.",
       ),
     totals: z.object({
-      ...(Object.fromEntries(REQUEST_CLASSES.map((name) => [name, Share])) as Record<
-        (typeof REQUEST_CLASSES)[number],
-        typeof Share
-      >),
+      ...ofClasses(Share),
       worstDay: count,
     }),
     rules: z.array(PlannedRule).describe("The rules of the zone, those with the most events first."),
@@ -156,7 +149,8 @@ export const planZone = defineQuery({
     const choice = mergeChoice(planned.choice, { block, log, exclude });
     const totals = countChoice(table, choice, days.judge);
     const margins = countMargins(table, choice, days.judge);
-    const { perRule, span } = countClasses(table, days.judge);
+    const { perRule } = countRules(table, days.judge);
+    const span = new Set(table.rows.map(([day]) => day)).size;
     const rules = planned.rules.map((one) => {
       const known = seen.find(({ rule }) => rule === one.rule);
       const margin = margins[table.rules.indexOf(one.rule)];
@@ -168,7 +162,7 @@ export const planZone = defineQuery({
         why: one.why,
         perDay: Math.round((10 * (known?.events ?? 0)) / Math.max(1, span)) / 10,
         addresses: known?.addresses ?? 0,
-        ...(perRule.get(one.rule) ?? { hostile: 0, machine: 0, visitor: 0, unknown: 0 }),
+        ...(perRule.get(one.rule) ?? noRequests()),
         visitorsMedian: margin?.visitorsMedian ?? 0,
         visitorsWorst: margin?.visitorsWorst ?? 0,
         attacksThrough: margin?.hostile ?? 0,
@@ -177,7 +171,9 @@ export const planZone = defineQuery({
       };
     });
     const dayOf = (day: number) => toDay(day * DAY_MS);
-    const answer = {
+    const plannable = rules.filter(({ plan }) => plan !== "unplanned");
+    const text = form === undefined ? null : writeReview(form, { zone, ...choice, rules: plannable });
+    return {
       zone,
       learned: { from: dayOf(days.learn.from), to: dayOf(days.learn.to - 1), days: planned.learnedDays },
       judged: { from: dayOf(days.judge.from), to: dayOf(days.judge.to - 1), days: totals.days },
@@ -185,20 +181,7 @@ export const planZone = defineQuery({
       totals: { ...totals.classes, worstDay: totals.worstDay },
       rules,
       choice: { block: [...choice.block], exclusions: [...choice.exclusions] },
-    };
-    const plannable = rules.filter(({ plan }) => plan !== "unplanned");
-    const text = form === undefined ? null : writeReview(form, { zone, ...choice, rules: plannable });
-    return {
-      ...answer,
-      summary: summarizeReview({
-        zone,
-        totals,
-        olderDays,
-        learnedDays: planned.learnedDays,
-        rules: plannable.length,
-        blocking: choice.block.length,
-        excluded: new Set(choice.exclusions.map(({ rule }) => rule)).size,
-      }),
+      summary: summarizeReview({ zone, totals, olderDays, learnedDays: planned.learnedDays, rules, choice }),
       // A masked form would exclude other paths than the one that was counted.
       form: text !== null && asked.caller.masked && maskText(text) !== text ? null : text,
       table:
@@ -263,30 +246,11 @@ function mergeChoice(
   return { block: blocking, exclusions: [...kept, ...exclude] };
 }
 
-function countClasses(
-  { rules, sets, rows }: ReviewTable,
-  { from, to }: { readonly from: number; readonly to: number },
-) {
-  type Counts = Record<(typeof REQUEST_CLASSES)[number], number>;
-  const perRule = new Map<string, Counts>();
-  const days = new Set<number>();
-  for (const [day, of, , set, , n] of rows) {
-    days.add(day);
-    if (day < from || day >= to) continue;
-    for (const place of sets[set] ?? []) {
-      const rule = rules[place] ?? "";
-      const counts = perRule.get(rule) ?? { hostile: 0, machine: 0, visitor: 0, unknown: 0 };
-      counts[REQUEST_CLASSES[of] ?? "unknown"] += n;
-      perRule.set(rule, counts);
-    }
-  }
-  return { perRule, span: days.size };
-}
-
 type Rule = ReviewPlanOutput["rules"][number];
 
 const PLANS = { log: "log", undecided: "undecided", unplanned: "not planned" } as const;
 const MOST_WHY = 8;
+const WIDTH = 79;
 
 /** Returns the sentences, a line for each rule, and why rules do not simply block. Fits into 80 columns. */
 function describePlan({ summary, learned, judged, rules }: ReviewPlanOutput, table: DrawTable): string {
@@ -308,14 +272,17 @@ function describePlan({ summary, learned, judged, rules }: ReviewPlanOutput, tab
   const more =
     notes.length > MOST_WHY ? [`... and ${notes.length - MOST_WHY} more: --json has all of them`] : [];
   return [
-    ...wrap(toLine(summary, 2_000)),
+    ...wrapText(toLine(summary, 2_000), WIDTH),
     "",
-    ...wrap(
+    ...wrapText(
       `Planned from ${learned.from} to ${learned.to} (${learned.days} days with requests); the figures are of ${judged.from} to ${judged.to}. block*: after an exclusion. HIT/DAY: requests of visitors and unknown senders that only this rule would stop, on the median and the worst day. THROUGH: hostile requests that get through if it logs.`,
+      WIDTH,
     ),
     "",
     rules.length === 0 ? "" : table(heads, rows).trimEnd(),
-    ...(notes.length === 0 ? [] : ["", ...notes.slice(0, MOST_WHY).flatMap((note) => wrap(note)), ...more]),
+    ...(notes.length === 0
+      ? []
+      : ["", ...notes.slice(0, MOST_WHY).flatMap((note) => wrapText(note, WIDTH)), ...more]),
     "",
   ].join("\n");
 }
@@ -323,16 +290,4 @@ function describePlan({ summary, learned, judged, rules }: ReviewPlanOutput, tab
 function planOf({ plan, isBlocking, exclusions }: Rule): Cell {
   if (isBlocking) return { text: exclusions.length === 0 ? "block" : "block*", style: "green" };
   return plan === "block" || plan === "block-after-exclusion" ? "log (chosen)" : PLANS[plan];
-}
-
-const WIDTH = 79;
-
-function wrap(text: string): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + word.length >= WIDTH) lines.push(word);
-    else lines[lines.length - 1] = `${last} ${word}`;
-  }
-  return lines;
 }

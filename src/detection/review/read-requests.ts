@@ -36,7 +36,7 @@ interface Wanted {
 }
 
 /** The rows of a statement over classified requests. */
-interface ReadRequests {
+interface ReadRequests extends Pick<SenderKnowledge, "usual"> {
   readonly rows: readonly string[];
   /** The days in the span whose files are of an older format and have no facts (`yyyy-mm-dd`): their requests are unknown. */
   readonly olderDays: readonly string[];
@@ -57,10 +57,10 @@ export async function readRequests(
     return [...classified.prepare, write(classified)];
   });
   const older = days.filter(({ events }) => events.format < ARCHIVE_FORMAT);
-  return { rows, olderDays: older.map(({ events: { day } }) => day) };
+  return { rows, olderDays: older.map(({ events: { day } }) => day), usual: knowledge.usual };
 }
 
-/** The platform may add the network's name: AS64500 Example Hosting. */
+/** The platform may write a network as 64500, AS64500 or AS64500 Example Hosting. */
 function toClauses(known: readonly KnownSource[]): SenderKnowledge["known"] {
   return Array.from(
     Map.groupBy(known, ({ kind }) => kind),

@@ -4,6 +4,7 @@ import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
 import { holdsPlaceholder, templateOf } from "#detection/rules/verdict/path-template.ts";
 import type { ExclusionClause } from "#model/advice.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { readNetworkNumber } from "#model/ip-address.ts";
 import type { AttackerRole, ChangeKind, SilenceScope, SourceKind, SourceTrait } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rules.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
@@ -87,8 +88,8 @@ function isNameable(ruleId: string | null): ruleId is string {
 /** Returns the pattern that matches this value and no other; null if there is none. The value is hostile text. */
 function toPattern(trait: SourceTrait, value: string): string | null {
   if (trait === "ip") return isAddressPattern(value) ? value : null;
-  const network = trait === "asn" ? /^(?:AS)?(\d+)\b/i.exec(value)?.[1] : undefined;
-  if (network !== undefined) return `AS${network}`;
+  const network = trait === "asn" ? readNetworkNumber(value) : null;
+  if (network !== null) return `AS${network}`;
   const isPlain = value !== "" && value === value.trim() && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(value);
   return isPlain &&
     value.length <= MAX_VALUE_CHARS &&

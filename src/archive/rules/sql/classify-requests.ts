@@ -14,7 +14,7 @@ import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts
 export const CLASSIFIED_COLUMNS =
   "occurred_at log_id feature rule_id ip ja4 ua url asn action request_id path facts".split(" ");
 
-/** What the statement after those of `prepare` reads. `events` has the columns of the events. */
+/** SELECTs for a statement that runs after those of `prepare`: the requests with their classes, and the events with their columns. */
 export interface Classified extends Pick<SenderKnowledge, "toActionSql"> {
   readonly prepare: readonly Piece[];
   readonly requests: Piece;
@@ -45,7 +45,7 @@ const LED_PERCENT = 30;
 /** A request with so many signs of a visitor is not hostile for an idiom alone: people write about attacks. */
 const SURE_SIGNS = 3;
 
-/** What is known about the senders of requests. */
+/** The senders of which something is known. */
 export interface SenderKnowledge {
   readonly findings: readonly RequestFinding[];
   /** Networks and JA4 fingerprints that are usual in the zone. */
@@ -57,10 +57,10 @@ export interface SenderKnowledge {
   readonly toActionSql: (column: string) => string;
 }
 
-/** Bits of what an event says about its request. */
 /** Files that no page of a site leads to: hidden ones, backups, keys and logs. As a regular expression of RE2 over a path. */
 const PROBE =
   "/[.](?:[a-vx-z]|w[a-df-z])|[.](?:bak|backup|cfg|conf|config|db|dbf|ini|key|log|mdb|old|orig|pem|pwd|rdb|save|sql|sqlite|swp)(?:[.]gz)?$|/id_rsa$";
+/** The bits of an event about its request. */
 const SAYS = { machine: 1, attacker: 2, shared: 4, misfire: 8, stopped: 16, probe: 32 } as const;
 /** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
 const FACTS_AT = 8;
@@ -70,7 +70,7 @@ const TRUE = {
   idiom: 32 << FACTS_AT,
   tool: 128 << FACTS_AT,
 } as const;
-/** Where the value of a finding is found among the columns of a request. A rule is found by its bits. */
+/** The column of a request that holds the value of a finding. A rule is found by its bits. */
 const KEY_OF = { ip: "sender", asn: "asn_key", ja4: "ja4_key", ua: "ua_key", path: "path_key" } as const;
 
 const isSender = (column: string) =>

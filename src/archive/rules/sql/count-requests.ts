@@ -1,10 +1,9 @@
 /** Counts classified requests by day, class, rules and path. */
 
 import { DAY_MS } from "#lib/units.ts";
-import type { RequestClass } from "#model/kinds.ts";
-import { ACTION_CLASSES, REQUEST_CLASSES, type REVIEW_SAMPLES } from "#model/kinds.ts";
+import { ACTION_CLASSES, REQUEST_CLASSES, type REVIEW_SAMPLES, type RequestClass } from "#model/kinds.ts";
 import type { SenderCount, SharedKey } from "#model/review.ts";
-import { type ReviewRow, type ReviewTable } from "#model/review.ts";
+import { noRequests, type ReviewRow, type ReviewTable } from "#model/review.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { BITS_PER_WORD, type Classified, REQUEST_KEY, toPathForm } from "./classify-requests.ts";
 import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";
@@ -245,6 +244,8 @@ export function countSenders(
 /** Reads the rows of the statement. */
 export function readSenders(rows: readonly string[]): { all: AllRequests; counts: SenderCount[] } {
   const read = rows.map((row) => JSON.parse(row) as AllRequests | SenderCount);
-  const none = { hostile: 0, machine: 0, visitor: 0, unknown: 0 };
-  return { all: read.find((row) => !("ip" in row)) ?? none, counts: read.filter((row) => "ip" in row) };
+  return {
+    all: read.find((row) => !("ip" in row)) ?? noRequests(),
+    counts: read.filter((row) => "ip" in row),
+  };
 }

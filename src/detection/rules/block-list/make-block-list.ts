@@ -3,9 +3,9 @@ import ipaddr from "ipaddr.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { isNetworkText, isNoVisitor, readAddress } from "#model/ip-address.ts";
 import type { BlockKind, LeftOut, Mark, RequestClass, SourceKind } from "#model/kinds.ts";
-import type { SenderCount, SharedKey } from "#model/review.ts";
+import { noRequests, type SenderCount, type SharedKey } from "#model/review.ts";
 import type { UsualValue } from "#model/stored-sources.ts";
-import { type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { isHostileWord, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
 
 /** The platform takes no more entries. */
@@ -50,7 +50,7 @@ export interface BlockList {
   readonly leftOut: Readonly<Partial<Record<LeftOut, number>>>;
 }
 
-/** What is known of a zone's senders. */
+/** The senders of a zone. */
 interface Senders {
   /** Requests of all senders that an attacker's key names, counted back from `countedTo`. */
   readonly counts: readonly SenderCount[];
@@ -93,9 +93,9 @@ export function makeBlockList(incidents: readonly BlockIncident[], about: Sender
 
 /** Returns whether a person, or else the latest verdict until then, says that an incident is hostile. */
 function isHostile({ mark, verdicts }: BlockIncident, at: number): boolean {
-  if (mark !== null) return mark === "attack" || mark === "scanner";
+  if (mark !== null) return isHostileWord(mark);
   const last = verdicts.findLast(({ judgedAt }) => judgedAt <= at);
-  return last !== undefined && (last.said === "attack" || last.said === "scanner") && last.odds >= SURE_ODDS;
+  return last !== undefined && isHostileWord(last.said) && last.odds >= SURE_ODDS;
 }
 
 /** Returns the attackers of incidents, and the addresses whose requests an attacked rule, path or another shared key has found. */
@@ -238,7 +238,7 @@ function describeReason({ mark, alertId }: BlockIncident, said: Said | undefined
  * Returns the requests that the lists would have stopped, by whose they are, and the visitors that they would have hit. Texts are hostile.
  */
 export function replayBlockLists(incidents: readonly BlockIncident[], senders: Senders, days: number) {
-  const stopped = { hostile: 0, machine: 0, visitor: 0, unknown: 0 };
+  const stopped = noRequests();
   const hit: { at: number; ip: string; requests: number; entry: string }[] = [];
   const byDay = Map.groupBy(senders.counts, ({ ago }) => ago);
   for (let ago = days - 1; ago >= 0; ago -= 1) {

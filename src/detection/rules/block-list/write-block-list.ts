@@ -1,6 +1,7 @@
 /** Writes a block list in the forms that firewalls read. Reasons are hostile text. */
 import { many } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
+import { readNetworkNumber } from "#model/ip-address.ts";
 import type { BlockForm, BlockKind } from "#model/kinds.ts";
 
 /** The kinds that programs without fingerprints and networks' numbers can block. */
@@ -102,11 +103,8 @@ function toAccessLists(entries: Entries, zoneId: number) {
     name: `longwatch-${zoneId}-${kind}`,
     description: `Attackers of zone ${zoneId}, ${many(ofKind.length, "entry", "entries")}`,
     type: TYPES[kind],
-    content: ofKind.map(({ value }) => (kind === "asn" ? toNumber(value) : value)).join("\n"),
+    content: ofKind
+      .map(({ value }) => (kind === "asn" ? (readNetworkNumber(value) ?? "") : value))
+      .join("\n"),
   }));
-}
-
-/** The platform may add the network's name: AS64500 Example Hosting. */
-function toNumber(asn: string): string {
-  return /\d+/.exec(asn)?.[0] ?? "";
 }

@@ -1,11 +1,10 @@
 /** Plans which rules of a zone should block, from what they matched on earlier days. */
 import { REQUEST_CLASSES, type RequestClass, type ReviewPlan, type RuleMode } from "#model/kinds.ts";
 import {
-  countMargins,
   LEAST_REVIEW_DAYS,
+  noRequests,
   type ReviewChoice,
   type ReviewExclusion,
-  type ReviewMargin,
   type ReviewTable,
 } from "#model/review.ts";
 import { refuseRule } from "../exclusion/propose-exclusion.ts";
@@ -32,8 +31,7 @@ export interface RulePlan {
   readonly why: string;
   readonly exclusions: readonly ReviewExclusion[];
   /** Its requests on the days that the plan was learnt from. */
-  readonly learned: Readonly<Record<RequestClass, number>>;
-  readonly margin: ReviewMargin;
+  readonly learned: Readonly<Counts>;
 }
 
 /** Days are numbers since the epoch; `to` is exclusive. */
@@ -45,7 +43,7 @@ export interface DaySpan {
 /** A rule with fewer requests of people than this share of its hostile ones is safe, and at most one on twenty days. */
 const SAFE_SHARE = 0.005;
 const SAFE_PER_DAY = 1 / 20;
-/** Where most people are recognised, a request of an unknown sender counts as this share of a visitor's: most are of passing tools. */
+/** The weight of a request of an unknown sender, to a visitor's, in a zone in which most people are recognised: most are of passing tools. */
 const UNKNOWN_SHARE = 0.02;
 /** A request of a machine counts as this share: a crawler or a job that is stopped comes again, and is seen to fail. */
 const MACHINE_SHARE = 0.05;
@@ -57,7 +55,6 @@ const MOST_LOST = 0.2;
 const MOSTLY = 0.9;
 
 type Counts = Record<RequestClass, number>;
-const noCounts = (): Counts => ({ hostile: 0, machine: 0, visitor: 0, unknown: 0 });
 
 /** Returns the plan for every rule that was seen, from the days of `learn` alone, and the choice that it stands for. */
 export function planReview(
@@ -67,30 +64,24 @@ export function planReview(
 ): { readonly choice: ReviewChoice; readonly rules: readonly RulePlan[]; readonly learnedDays: number } {
   const counted = countRules(table, learn);
   const { perRule, perPath, days } = counted;
-  const decided = seen.map((one) => {
-    const learned = perRule.get(one.rule) ?? noCounts();
-    return { one, learned, ...decide(one, learned, perPath.get(one.rule) ?? new Map(), counted) };
+  const rules = seen.map((one) => {
+    const learned = perRule.get(one.rule) ?? noRequests();
+    const decision = decide(one, learned, perPath.get(one.rule) ?? new Map(), counted);
+    return { rule: one.rule, now: modeOf(one.lately), learned, ...decision };
   });
   const choice = {
-    block: decided.filter(({ plan }) => plan.startsWith("block")).map(({ one }) => one.rule),
-    exclusions: decided.flatMap(({ exclusions }) => exclusions),
+    block: rules.filter(({ plan }) => plan.startsWith("block")).map(({ rule }) => rule),
+    exclusions: rules.flatMap(({ exclusions }) => exclusions),
   };
-  const margins = countMargins(table, choice, learn);
-  const none = { visitorsMedian: 0, visitorsWorst: 0, hostile: 0 };
-  const rules = decided.map(({ one, ...rest }) => ({
-    rule: one.rule,
-    now: modeOf(one.lately),
-    ...rest,
-    margin: margins[table.rules.indexOf(one.rule)] ?? none,
-  }));
   return { choice, rules, learnedDays: days };
 }
 
-function countRules({ rules, paths, sets, rows }: ReviewTable, { from, to }: DaySpan) {
+/** Returns the requests of each rule on some days by whose they are, in all and on each path. */
+export function countRules({ rules, paths, sets, rows }: ReviewTable, { from, to }: DaySpan) {
   const perRule = new Map<string, Counts>();
   const perPath = new Map<string, Map<string, Counts>>();
   const days = new Set<number>();
-  const all = noCounts();
+  const all = noRequests();
   for (const [day, of, , set, path, count] of rows) {
     if (day < from || day >= to) continue;
     days.add(day);
@@ -98,13 +89,13 @@ function countRules({ rules, paths, sets, rows }: ReviewTable, { from, to }: Day
     all[name] += count;
     for (const place of sets[set] ?? []) {
       const rule = rules[place] ?? "";
-      const counts = perRule.get(rule) ?? noCounts();
+      const counts = perRule.get(rule) ?? noRequests();
       counts[name] += count;
       perRule.set(rule, counts);
       const template = paths[path];
       if (template === undefined) continue;
       const ofPaths = perPath.get(rule) ?? new Map<string, Counts>();
-      const ofPath = ofPaths.get(template) ?? noCounts();
+      const ofPath = ofPaths.get(template) ?? noRequests();
       ofPath[name] += count;
       perPath.set(rule, ofPaths.set(template, ofPath));
     }

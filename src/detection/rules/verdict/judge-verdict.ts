@@ -14,7 +14,7 @@ import {
 import { toUrlPart } from "#model/record-parts.ts";
 import { isResponseRule } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
-import { type Features, leansBenign, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { type Features, isHostileWord, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import {
   computeFeatures,
@@ -129,8 +129,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const said: VerdictWord =
     refusal === null && isSaid(likeliest, odds, { look, features, requests }) ? likeliest : "unclear";
   // The reasons say whether somebody attacks, not which of two kinds of attackers or clients it is.
-  const isBenign = leansBenign({ likeliest });
-  const isOpposite = (name: VerdictClass) => leansBenign({ likeliest: name }) !== isBenign && odds[name] > 0;
+  const isOpposite = (name: VerdictClass) =>
+    isHostileWord(name) !== isHostileWord(likeliest) && odds[name] > 0;
   const opposite = others.find(isOpposite) ?? others[0] ?? "attack";
   // A class that is refused may be an attack in disguise.
   const rival = refusal === null ? opposite : "attack";
@@ -289,7 +289,7 @@ function isSaid(
   const isRead = requests.some(({ facts }) => Object.values(facts).some((fact) => fact !== null));
   if (name === "crawler" || !isRead) return odds[name] >= (name === "misfire" ? SURE_ODDS : LEAST_ODDS);
   const hostile = odds.attack + odds.scanner;
-  if (name === "attack" || name === "scanner") return hostile >= LEAST_ODDS;
+  if (isHostileWord(name)) return hostile >= LEAST_ODDS;
   const accounts = requests.filter(({ url }) => ACCOUNTS.test(toUrlPart("path", url))).length;
   const isUsualClient = name === "broken-client" && (features.usualAsn ?? 0) >= LEAST_ODDS;
   if ((features.session ?? 0) < LEAST_SESSIONS && accounts * 2 >= requests.length && !isUsualClient)

@@ -26,7 +26,7 @@ import classes from "./review.module.css";
 type Plan = Output<"review.plan">;
 type Rule = Plan["rules"][number];
 
-/** Which rules of a zone can block. Every change is counted in the browser, over the counts that the plan brings along. */
+/** The rules of a zone that can block. Every change is counted in the browser, over the counts that the plan brings along. */
 export default function ReviewPage() {
   const { only, zones, choose } = useZones();
   const zone = only?.id ?? null;
@@ -62,16 +62,8 @@ function Review({ plan }: { readonly plan: Plan }) {
   const [open, setOpen] = useState<string | null>(null);
   const counted = useMemo(() => countAll(plan, choice), [plan, choice]);
   const link = useRuleLink();
-  const plannable = rules.filter(({ plan: one }) => one !== "unplanned");
-  const summary = summarizeReview({
-    zone,
-    olderDays,
-    learnedDays: learned.days,
-    totals: counted.totals,
-    rules: plannable.length,
-    blocking: choice.block.length,
-    excluded: new Set(choice.exclusions.map(({ rule }) => rule)).size,
-  });
+  const { totals } = counted;
+  const summary = summarizeReview({ zone, olderDays, learnedDays: learned.days, totals, rules, choice });
   const number = (head: string, read: (rule: Rule) => string) => ({
     head,
     className: "lw-number",
