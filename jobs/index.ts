@@ -25,6 +25,7 @@ import { createJudgeVerdictsJob } from "./detection/judge-verdicts.ts";
 import { createLearnUsualJob } from "./detection/learn-usual.ts";
 import { createAfterRollUp, createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
+import { createWatchPlansJob, type WatchPlansDeps } from "./detection/watch-plans.ts";
 import { createManagePartitionsJob } from "./health/manage-partitions.ts";
 import { createRunJobs, type ExecuteRun } from "./health/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./health/send-heartbeat.ts";
@@ -89,6 +90,8 @@ export interface JobsDeps
   readonly patientEdge: EdgeClient;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
+  /** Null or left out: no saved plan is watched. */
+  readonly readRequests?: WatchPlansDeps["readRequests"] | null;
   /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */
   readonly executeRun?: ExecuteRun | null;
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
@@ -114,6 +117,7 @@ export interface JobsDeps
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const { settings, enqueue, heartbeat = null, archive = null, executeRun = null, forwarding = null } = deps;
+  const { readRequests = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
@@ -180,6 +184,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       afterVerdicts: raiseAlerts,
     }),
     createLearnUsualJob({ ...deps, archive, ipDays: settings.retention.ipDays }),
+    ...(readRequests === null ? [] : [createWatchPlansJob({ ...deps, readRequests })]),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,

@@ -1,4 +1,4 @@
-/** Exclusions that were proposed, and sources that people named as known. */
+/** Exclusions that were proposed, sources that people named as known, and plans that people saved. */
 import { and, asc, desc, eq, inArray, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
@@ -6,12 +6,13 @@ import type { ActionStates } from "#model/action-class.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/advice.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { KnownSource } from "#model/known-source.ts";
+import type { PlanWatch } from "#model/review.ts";
 import { DIRTY_RULES } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { exclusions } from "../schema/alerts.ts";
 import { wafEvents } from "../schema/events.ts";
-import { ruleBuckets } from "../schema/rules.ts";
+import { reviewPlans, ruleBuckets } from "../schema/rules.ts";
 import { knownSources } from "../schema/sources.ts";
 
 const e = alias(wafEvents, "e");
@@ -193,4 +194,58 @@ export async function insertKnownSource(tx: Queryable, known: NewKnownSource): P
 export async function deleteKnownSource(tx: Queryable, id: number): Promise<KnownSourceRow | null> {
   const [row] = await tx.delete(knownSources).where(eq(knownSources.id, id)).returning();
   return row ?? null;
+}
+
+export type ReviewPlanRow = typeof reviewPlans.$inferSelect;
+type NewReviewPlan = Omit<typeof reviewPlans.$inferInsert, "deletedAt" | "watch">;
+
+/** Returns the saved plans of zones, the newest first; null is every zone. `withDeleted`: also those that were deleted. */
+export function listReviewPlans(
+  db: Queryable,
+  zoneIds: readonly number[] | null,
+  { withDeleted = false } = {},
+): Promise<ReviewPlanRow[]> {
+  const isOf = zoneIds === null ? undefined : inArray(reviewPlans.zoneId, [...zoneIds]);
+  const isKept = withDeleted ? undefined : isNull(reviewPlans.deletedAt);
+  return db.select().from(reviewPlans).where(and(isOf, isKept)).orderBy(desc(reviewPlans.id));
+}
+
+/** Saves a plan. Returns null if the zone has `most` already. */
+export async function insertReviewPlan(
+  db: Queryable,
+  plan: NewReviewPlan,
+  most: number,
+): Promise<ReviewPlanRow | null> {
+  const ofZone = and(eq(reviewPlans.zoneId, plan.zoneId), isNull(reviewPlans.deletedAt));
+  if ((await db.$count(reviewPlans, ofZone)) >= most) return null;
+  const [row] = await db.insert(reviewPlans).values(plan).returning();
+  return row ?? null;
+}
+
+/** Marks a plan as deleted and ends its hits. `forgetDeletedPlans` removes it. */
+export async function deleteReviewPlan(
+  db: Queryable,
+  { id, watch }: ReviewPlanRow,
+  now: number,
+): Promise<void> {
+  const hits = watch?.hits.map((hit) => ({ ...hit, endedAt: hit.endedAt ?? now })) ?? [];
+  const ended = watch === null ? null : { ...watch, at: now, hits };
+  await db
+    .update(reviewPlans)
+    .set({ deletedAt: new Date(now), watch: ended })
+    .where(eq(reviewPlans.id, id));
+}
+
+/** Removes the plans that were deleted before a time (epoch ms). */
+export async function forgetDeletedPlans(db: Queryable, beforeMs: number): Promise<void> {
+  await db.delete(reviewPlans).where(lt(reviewPlans.deletedAt, new Date(beforeMs)));
+}
+
+/** Stores what was seen of a plan, unless it was deleted or another process has seen more of it. */
+export async function storePlanWatch(db: Queryable, id: number, watch: PlanWatch): Promise<void> {
+  const isOlder = sql`coalesce((${reviewPlans.watch} ->> 'at')::float8, 0) <= ${watch.at}::float8`;
+  await db
+    .update(reviewPlans)
+    .set({ watch })
+    .where(and(eq(reviewPlans.id, id), isNull(reviewPlans.deletedAt), isOlder));
 }

@@ -8,6 +8,7 @@ import { advice, alerts, alertTransitions, exclusions, silences } from "../schem
 import { eventRevisions as revisions } from "../schema/events.ts";
 import { channelStates, notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/people.ts";
+import { reviewPlans } from "../schema/rules.ts";
 import { knownSources } from "../schema/sources.ts";
 import { spikes, verdicts } from "../schema/spikes.ts";
 
@@ -146,6 +147,15 @@ const TABLES: readonly DerivedTable[] = [
     written: [exclusions.proposedAt, exclusions.proposedAt],
     isZone: (zoneId) => eq(exclusions.zoneId, zoneId),
   },
+  {
+    table: reviewPlans,
+    key: [reviewPlans.id],
+    json: [reviewPlans.plan, reviewPlans.watch],
+    text: [reviewPlans.name, reviewPlans.note, reviewPlans.createdBy],
+    over: reviewPlans.createdAt,
+    written: [reviewPlans.createdAt, sql`'infinity'`],
+    isZone: (zoneId) => eq(reviewPlans.zoneId, zoneId),
+  },
 ];
 
 export interface DerivedScope {
@@ -168,7 +178,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error, verdicts, saved views, known sources and exclusions are not counted.
+ * error, verdicts, saved views, plans, known sources and exclusions are not counted.
  */
 export type DerivedCounts = Readonly<
   Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>

@@ -1,7 +1,19 @@
-/** Counts of each rule. */
+/** Counts of each rule, and saved plans of which rules block. */
 import { sql } from "drizzle-orm";
-import { check, date, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+} from "drizzle-orm/pg-core";
 import { BUCKET_WIDTHS } from "#model/kinds.ts";
+import type { PlanWatch, SavedReview } from "#model/review.ts";
 import { isOneOf } from "../postgres/terms.ts";
 
 /**
@@ -99,4 +111,25 @@ export const ruleSnapshots = pgTable(
     errorCode: text(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.ruleId] })],
+);
+
+/**
+ * Plans of which rules of a zone block, as people saved them. Written by the review operations; watch-plans writes what is
+ * seen of each. Paths come from requests: hostile text. A deleted plan is kept until its alerts are resolved.
+ */
+export const reviewPlans = pgTable(
+  "review_plans",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    createdAt: timestamp({ withTimezone: true }).notNull(),
+    deletedAt: timestamp({ withTimezone: true }),
+    zoneId: integer().notNull(),
+    name: text().notNull(),
+    note: text().notNull(),
+    createdBy: text().notNull(),
+    plan: jsonb().$type<SavedReview>().notNull(),
+    /** Null until it was watched. */
+    watch: jsonb().$type<PlanWatch>(),
+  },
+  (t) => [index("review_plans_zone").on(t.zoneId)],
 );

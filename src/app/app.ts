@@ -7,6 +7,7 @@ import { refuseServer, WORK_SESSIONS } from "#db/postgres/server.ts";
 import type { TerminalStream } from "#delivery/receivers/channels/terminal/terminal.ts";
 import { openHeartbeat } from "#delivery/receivers/post.ts";
 import { findTooManyInAll } from "#detection/known-sources.ts";
+import { readRequests } from "#detection/review/read-requests.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { readWeek } from "#health/digest.ts";
 import { reportExcessRights } from "#health/doctor/report-excess-rights.ts";
@@ -250,6 +251,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: service.readDisk,
     archive,
+    readRequests: (...asked) => readRequests({ queries: database, files }, ...asked),
     forwarding,
     openKey: keyring.open,
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),

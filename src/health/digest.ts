@@ -4,7 +4,7 @@ import { describeWeek, lastWeek, toRulePage, type Week } from "#alerts/rules/mes
 import { maskText } from "#archive/rules/mask.ts";
 import { countAlerts, countMarks, listFewAddresses, listSilentRules } from "#db/alerts/alert-week.ts";
 import { pageSilences } from "#db/alerts/silences.ts";
-import { listExclusions } from "#db/detection/exclusions.ts";
+import { listExclusions, listReviewPlans } from "#db/detection/exclusions.ts";
 import { readChangedRules } from "#db/detection/rule-changes.ts";
 import { listApiKeys } from "#db/people/api-keys.ts";
 import { readOldestRows } from "#db/people/retention.ts";
@@ -14,6 +14,7 @@ import { many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfHour, toDay } from "#model/horizon.ts";
+import { findDrift } from "#model/review.ts";
 import { type DigestLine, digestLine, type WeekFigures, weekFigures } from "#model/weekly-digest.ts";
 import { Name } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
@@ -178,5 +179,18 @@ async function listHands(
         `Zone ${zoneId}: exclusion ${id} was applied on ${toDay(followedAt)}; see who uses its path`,
         toRulePage(zoneId, clause.ruleIds[0] ?? ""),
       );
+  for (const { zoneId, name, plan, watch } of await listReviewPlans(db, zoneIds)) {
+    const drift = findDrift(plan, watch);
+    const [first] = drift;
+    if (first === undefined) continue;
+    const others =
+      drift.length === 1
+        ? ""
+        : `; ${many(drift.length - 1, "other rule differs", "other rules differ")}, too`;
+    add(
+      `Zone ${zoneId}: rule ${toLine(first.rule, 60)} ${first.blocks ? "blocks" : "logs"} since ${toDay(first.since)}, against the plan "${toLine(name, 80)}"${others}`,
+      `/review?zone=${zoneId}`,
+    );
+  }
   return hands;
 }

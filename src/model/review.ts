@@ -58,6 +58,53 @@ export interface ReviewTotals {
   readonly worstDay: number;
 }
 
+/** A choice that a person saved, with what it promised on the days that it was judged by. */
+export interface SavedReview extends ReviewChoice {
+  /** The rules that could have been planned to block, and are to log. */
+  readonly log: readonly string[];
+  /** UTC days, both ends included, and how many of them had requests. */
+  readonly learned: ReviewDays;
+  readonly judged: ReviewDays;
+  readonly promised: readonly VisitorEstimate[];
+}
+
+interface ReviewDays {
+  readonly from: string;
+  readonly to: string;
+  readonly days: number;
+}
+
+/** Requests of recognised visitors that a rule matches where it is to block: on all judged days, and on the worst one. */
+interface VisitorEstimate {
+  readonly rule: string;
+  readonly visitors: number;
+  readonly worst: number;
+}
+
+/** What was seen of a saved plan. Times are epoch ms. */
+export interface PlanWatch {
+  readonly at: number;
+  /** Since when every rule that was seen and is to block does; null if that was never so, or a newer plan is followed. */
+  readonly followedSince: number | null;
+  /** What the rules do. `hasAgreed`: a rule that did as planned since the plan was saved. */
+  readonly rules: readonly {
+    readonly rule: string;
+    readonly blocks: boolean;
+    readonly since: number;
+    readonly hasAgreed: boolean;
+  }[];
+  /** Rules that block more visitors than the plan said. An end is kept for a day, so that its alert resolves. */
+  readonly hits: readonly PlanHit[];
+}
+
+export interface PlanHit {
+  readonly rule: string;
+  readonly visitors: number;
+  readonly since: number;
+  readonly lastAt: number;
+  readonly endedAt: number | null;
+}
+
 /** The requests that a rule alone decides about: no other blocking rule of the choice matches them. */
 export interface ReviewMargin {
   /** Requests of visitors and unknown senders that it stops alone if it blocks: the median of the days, and the worst day. */
@@ -75,7 +122,8 @@ export const noRequests = (): Record<RequestClass, number> => ({
   unknown: 0,
 });
 
-const VISITORS: readonly number[] = [REQUEST_CLASSES.indexOf("visitor"), REQUEST_CLASSES.indexOf("unknown")];
+const VISITOR = REQUEST_CLASSES.indexOf("visitor");
+const VISITORS: readonly number[] = [VISITOR, REQUEST_CLASSES.indexOf("unknown")];
 const HOSTILE = REQUEST_CLASSES.indexOf("hostile");
 
 /** Returns a function that tells whether a rule blocks a request on a path, both by their numbers. */
@@ -150,6 +198,38 @@ export function countMargins(
       hostile: hostile[rule] ?? 0,
     };
   });
+}
+
+/** Returns what each blocking rule of a choice would do to recognised visitors on days. */
+export function estimateVisitors(
+  table: ReviewTable,
+  choice: ReviewChoice,
+  { from, to }: { readonly from: number; readonly to: number },
+): VisitorEstimate[] {
+  const test = createBlockTest(table, choice);
+  const byRule = table.rules.map(() => new Map<number, number>());
+  for (const [day, of, , set, path, count] of table.rows) {
+    if (day < from || day >= to || of !== VISITOR) continue;
+    for (const rule of table.sets[set] ?? [])
+      if (test(rule, path)) byRule[rule]?.set(day, (byRule[rule].get(day) ?? 0) + count);
+  }
+  return choice.block.map((rule) => {
+    const counts = [...(byRule[table.rules.indexOf(rule)]?.values() ?? [])];
+    return { rule, visitors: counts.reduce((sum, one) => sum + one, 0), worst: Math.max(0, ...counts) };
+  });
+}
+
+/** Returns what a choice does with a rule, in words. */
+export function sayRule({ block, exclusions }: ReviewChoice, rule: string): string {
+  if (!block.includes(rule)) return "logs";
+  const paths = exclusions.flatMap((one) => (one.rule === rule ? [one.path] : []));
+  return paths.length === 0 ? "blocks" : `blocks, not on ${paths.sort().join(", ")}`;
+}
+
+/** Returns how a zone's rules differ from a plan that was followed: those that once did as planned and no longer do. */
+export function findDrift({ block }: ReviewChoice, watch: PlanWatch | null) {
+  if (watch === null || watch.followedSince === null) return [];
+  return watch.rules.filter(({ rule, blocks, hasAgreed }) => hasAgreed && blocks !== block.includes(rule));
 }
 
 /** Fewer days with events are not enough to say that a rule is safe. */

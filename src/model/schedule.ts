@@ -107,6 +107,11 @@ export const TICKS = {
     because: "verdicts compare with what was usual in the weeks before",
     per: "zone",
   },
+  "watch-plans": {
+    expression: "40 */15 * * * *",
+    longestMs: 3 * HOUR_MS,
+    because: "an alert about blocked visitors is later by this pause",
+  },
   // Runs even with nothing due, because messages are copied to the fallback channel by their age.
   "deliver-alerts": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "forward-events": {

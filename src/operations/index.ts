@@ -10,8 +10,7 @@ import { deliveryOperations } from "#delivery/operations/deliveries.ts";
 import { showBlockList } from "#detection/block-list/block-list.ts";
 import { listProposed, tryExclusion } from "#detection/exclusions/try-exclusion.ts";
 import { knownOperations } from "#detection/known-sources.ts";
-import { planZone } from "#detection/review/plan-zone.ts";
-import { sampleRule } from "#detection/review/sample-rule.ts";
+import { reviewOperations } from "#detection/review/saved-plans.ts";
 import { showTrend } from "#detection/waf-rules/rule-replay.ts";
 import { ruleOperations } from "#detection/waf-rules/rules.ts";
 import { spikeOperations } from "#detection/waf-rules/spikes.ts";
@@ -47,8 +46,7 @@ export const OPERATIONS = [
   ...knownOperations,
   tryExclusion,
   listProposed,
-  planZone,
-  sampleRule,
+  ...reviewOperations,
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,

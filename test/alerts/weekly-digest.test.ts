@@ -5,7 +5,7 @@ import { alerts, exclusions, silences } from "#db/schema/alerts.ts";
 import { coverageWindows } from "#db/schema/coverage.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { apiKeys } from "#db/schema/people.ts";
-import { ruleBuckets } from "#db/schema/rules.ts";
+import { reviewPlans, ruleBuckets } from "#db/schema/rules.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createRandom } from "#emulator/traffic/random.ts";
 import { readWeek, showDigest } from "#health/digest.ts";
@@ -34,7 +34,16 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  for (const table of [alerts, exclusions, spikes, silences, ruleBuckets, coverageWindows, apiKeys])
+  for (const table of [
+    alerts,
+    exclusions,
+    reviewPlans,
+    spikes,
+    silences,
+    ruleBuckets,
+    coverageWindows,
+    apiKeys,
+  ])
     await database.db.delete(table);
 });
 
@@ -240,6 +249,30 @@ test("rules that few addresses lift are listed if they notified nobody", async (
   await fire({ at: FROM, ruleId: "930100", mutedBy: "few-addresses", channels: ["chat"] });
   await fire({ at: FROM, ruleId: "941100", mutedBy: "incident" });
   expect((await read()).fewAddresses).toEqual([{ zoneId: 101, ruleId: "920100", alerts: 2 }]);
+});
+
+test("rules that no longer do as a followed plan says are one line, and those of a plan that nobody follows none", async () => {
+  const days = { from: "2026-11-01", to: "2026-11-07", days: 7 };
+  const plan = {
+    block: ["942100", "941100"],
+    log: [],
+    exclusions: [],
+    promised: [],
+    learned: days,
+    judged: days,
+  };
+  const rules = ["942100", "941100"].map((rule) => ({ rule, blocks: false, since: FROM, hasAgreed: true }));
+  const saved = { zoneId: 101, note: "", createdBy: "ann", createdAt: new Date(FROM), plan };
+  await database.db.insert(reviewPlans).values([
+    { ...saved, name: "First switch", watch: { at: NOW, followedSince: FROM, rules, hits: [] } },
+    { ...saved, name: "Idea", watch: { at: NOW, followedSince: null, rules, hits: [] } },
+  ]);
+  const { hands } = await read();
+  expect(hands).toContainEqual({
+    text: 'Zone 101: rule 942100 logs since 2026-11-16, against the plan "First switch"; 1 other rule differs, too',
+    page: "/review?zone=101",
+  });
+  expect(JSON.stringify(hands)).not.toContain("Idea");
 });
 
 test("silences that end, keys that expire and exclusions that were applied before the next digest are listed", async () => {

@@ -41,6 +41,7 @@ const TABLES = [
   "replicas",
   "request_budgets",
   "requested_runs",
+  "review_plans",
   "rule_buckets",
   "rule_metrics",
   "rule_peaks",

@@ -11,6 +11,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "judge-late",
   "send-digest",
   "learn-usual",
+  "watch-plans",
   "fetch-advice",
   "raise-alerts",
   "deliver-alerts",

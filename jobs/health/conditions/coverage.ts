@@ -1,10 +1,13 @@
-/** Conditions of zones: hours that are lost or may be lost, and answers of the platform that cannot be right. */
+/** Conditions of zones: hours that are lost or may be lost, answers of the platform that cannot be right, and plans that block visitors. */
+import { listReviewPlans, type ReviewPlanRow } from "#db/detection/exclusions.ts";
 import { readCoverageTrouble } from "#db/proof/coverage-report.ts";
 import { readSuspicions, readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";
 import { readReopenedHours } from "#db/proof/reopen-hours.ts";
-import { formatDuration, formatHours, many, showTime } from "#lib/format.ts";
+import { formatDecimal, formatDuration, formatHours, many, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BELIEVED_MS, horizonAt, KEPT_MS, keptFor } from "#model/horizon.ts";
+import type { PlanHit } from "#model/review.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 import { byZone, defineCondition, type Examined, type Scope, see, toStep } from "./condition.ts";
 
@@ -192,4 +195,37 @@ const reopened = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<type
   recovered: ({ zoneId }) => `Zone ${zoneId}: every reopened hour is now sealed again or a gap`,
 });
 
-export const COVERAGE_CONDITIONS = [suspect, nearLoss, gap, horizon, reopened];
+/** A rule of a saved plan blocks more visitors than the plan said. There is one alert for each rule. */
+const planHit = defineCondition<{ zoneId: number; plan: ReviewPlanRow; hit: PlanHit }>({
+  name: "plan-hit",
+  of: "zone",
+  severity: "error",
+  async read({ db, zoneIds }) {
+    const plans = await listReviewPlans(db, zoneIds, { withDeleted: true });
+    return plans.flatMap((plan) => {
+      // The newest hit of a rule comes last.
+      const hits = new Map((plan.watch?.hits ?? []).map((hit) => [hit.rule, hit]));
+      return [...hits.values()].map((hit) => ({
+        zoneId: plan.zoneId,
+        key: `${plan.id} ${hit.rule}`,
+        plan,
+        hit,
+      }));
+    });
+  },
+  find({ zoneId, plan: { name, plan }, hit: { rule, visitors, since, endedAt } }) {
+    if (endedAt !== null) return null;
+    const planned = plan.promised.find((one) => one.rule === rule)?.visitors ?? 0;
+    const perDay = formatDecimal(planned / Math.max(1, plan.judged.days));
+    const samples = `review samples --zone ${zoneId} --rule ${toLine(rule, 60)}`;
+    return {
+      since,
+      headline: `Zone ${zoneId}: rule ${toLine(rule, 60)} blocks ${many(visitors, "visitor")} since ${showTime(since)} UTC; the plan "${toLine(name, 80)}" said ${perDay} a day. Let the rule log again, or exclude it where it matches visitors: longwatch ${samples} shows where`,
+      next: see(samples),
+    };
+  },
+  recovered: ({ zoneId, hit }) =>
+    `Zone ${zoneId}: rule ${toLine(hit.rule, 60)} blocks no more visitors than planned`,
+});
+
+export const COVERAGE_CONDITIONS = [suspect, nearLoss, gap, horizon, reopened, planHit];

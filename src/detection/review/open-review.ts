@@ -1,17 +1,23 @@
-/** The days, lists of rules and reading of classified requests that the operations of a plan share. */
+/** The days, lists of rules, reading of classified requests and choice that the operations of a plan share. */
 import { z } from "zod";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
 import type { Classified } from "#archive/rules/sql/classify-requests.ts";
+import { countRequests, readCounts, type SeenRule } from "#archive/rules/sql/count-requests.ts";
 import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import { priceSearch, type SearchDeps } from "#archive/search/searching.ts";
+import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
+import { type DaySpan, planReview } from "#detection/rules/review/plan-review.ts";
 import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { toDay } from "#model/horizon.ts";
+import { countChoice, type ReviewChoice } from "#model/review.ts";
 import type { QueryContext } from "#operations/operation.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { nameKnown, requireZone } from "#operations/require-known.ts";
 import { readRequests } from "./read-requests.ts";
 
 /** A plan is made from the days 30 to 8, and its figures are of the last seven. */
-export const PLANNED_DAYS = 30;
+const PLANNED_DAYS = 30;
 const JUDGED_DAYS = 7;
 
 export const RuleList = z
@@ -37,6 +43,19 @@ export const ExclusionList = z
     }),
   )
   .meta({ wire: { type: "string" } });
+
+/** What a person changes of the plan. */
+export const OWN_CHOICE = {
+  block: RuleList.optional().describe("Rules that block whatever the plan says, separated by commas."),
+  log: RuleList.optional().describe("Rules that log whatever the plan says."),
+  exclude: ExclusionList.optional().describe("More exclusions: rules with paths, such as 942100@/checkout."),
+};
+
+interface OwnChoice {
+  readonly block: readonly string[];
+  readonly log: readonly string[];
+  readonly exclude: ReviewChoice["exclusions"];
+}
 
 type ReadRows = (write: (classified: Classified) => Piece) => ReturnType<typeof readRequests>;
 
@@ -67,4 +86,71 @@ export async function openReview(asked: QueryContext, zone: number) {
       work(deps, (write) => readRequests(deps, of, { write }, stopped), stopped),
     );
   return { days, read };
+}
+
+/**
+ * Returns the plan of a zone with what a person changes of it, and its totals on the days that it is judged by.
+ * @throws {Refusal} 422 for a rule that was not seen, or that cannot block by itself
+ */
+export async function readPlan(asked: QueryContext, zone: number, own: OwnChoice) {
+  const { days, read } = await openReview(asked, zone);
+  const { rows, olderDays } = await read((_deps, readRows) =>
+    readRows((classified) => countRequests(classified, days.judge.from * DAY_MS)),
+  );
+  const { table, seen } = readCounts(rows, templateOf);
+  const planned = planReview(table, seen, days.learn);
+  const refused = seen.filter(
+    ({ rule, feature, isCounted }) => refuseRule(rule, feature) !== null || !isCounted,
+  );
+  const excluded = own.exclude.map(({ rule }) => rule);
+  checkRules("block", own.block, seen, refused);
+  checkRules("log", own.log, seen, []);
+  checkRules("exclude", excluded, seen, refused);
+  const choice = mergeChoice(planned.choice, own);
+  const totals = countChoice(table, choice, days.judge);
+  const spanOf = ({ from, to }: DaySpan) => ({ from: toDay(from * DAY_MS), to: toDay((to - 1) * DAY_MS) });
+  const learned = { ...spanOf(days.learn), days: planned.learnedDays };
+  const judged = { ...spanOf(days.judge), days: totals.days };
+  return { days, table, seen, planned, olderDays, choice, totals, learned, judged };
+}
+
+/** @throws {Refusal} 422 for a rule that was not seen, or that cannot block by itself */
+function checkRules(
+  field: string,
+  rules: readonly string[],
+  seen: readonly SeenRule[],
+  refused: readonly SeenRule[],
+): void {
+  const mistakes = rules.flatMap((rule) => {
+    const value = JSON.stringify(rule);
+    if (!seen.some((one) => one.rule === rule))
+      return [
+        {
+          field,
+          value,
+          rule: `must be a rule with events in the last ${PLANNED_DAYS} days (${nameKnown(seen.map((one) => one.rule))})`,
+        },
+      ];
+    const known = refused.find((one) => one.rule === rule);
+    return known === undefined
+      ? []
+      : [
+          {
+            field,
+            value,
+            rule: `cannot be planned: ${refuseRule(rule, known.feature) ?? "it is too rare to be counted beside the others"}`,
+          },
+        ];
+  });
+  if (mistakes.length > 0) throw new Refusal(422, { slug: "invalid-review", mistakes });
+}
+
+function mergeChoice(
+  { block: planned, exclusions }: ReviewChoice,
+  { block, log, exclude }: OwnChoice,
+): ReviewChoice {
+  const blocking = [...new Set([...planned, ...block])].filter((rule) => !log.includes(rule));
+  // A rule that is named to block has the exclusions of the request only.
+  const kept = exclusions.filter(({ rule }) => blocking.includes(rule) && !block.includes(rule));
+  return { block: blocking, exclusions: [...kept, ...exclude] };
 }

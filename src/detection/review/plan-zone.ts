@@ -1,25 +1,31 @@
-/** The plan of a zone: which rules should block, proven on days that it was not made from. */
+/** The plan of a zone: which rules should block, proven on days that it was not made from, and the requests behind its figures. */
 import { z } from "zod";
 import { ruleTitle } from "#alerts/rules/alert-spike.ts";
 import { maskText } from "#archive/rules/mask.ts";
-import { countRequests, readCounts, type SeenRule } from "#archive/rules/sql/count-requests.ts";
+import { type SampledRequest, sampleRequests } from "#archive/rules/sql/count-requests.ts";
+import { readRecords } from "#archive/search/read-records.ts";
 import { wrapText } from "#delivery/rules/message/text-width.ts";
-import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
-import { countRules, planReview } from "#detection/rules/review/plan-review.ts";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
+import { countRules } from "#detection/rules/review/plan-review.ts";
+import { cutSample } from "#detection/rules/verdict/word-verdict.ts";
 import { formatWhole } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { toDay } from "#model/horizon.ts";
-import { REQUEST_CLASSES, REVIEW_FORMS, REVIEW_PLANS, type RequestClass, RULE_MODES } from "#model/kinds.ts";
-import { countChoice, countMargins, noRequests, type ReviewChoice, summarizeReview } from "#model/review.ts";
+import {
+  REQUEST_CLASSES,
+  REVIEW_FORMS,
+  REVIEW_PLANS,
+  REVIEW_SAMPLES,
+  type RequestClass,
+  RULE_MODES,
+} from "#model/kinds.ts";
+import { readRequest } from "#model/request-facts.ts";
+import { countMargins, noRequests, summarizeReview } from "#model/review.ts";
 import { writeReview } from "#model/review-forms.ts";
-import { Name, Text, ZoneId } from "#operations/fields.ts";
+import { IsoTime, Name, RuleId, Text, toIso, ZoneId } from "#operations/fields.ts";
 import type { Cell, DrawTable } from "#operations/operation.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { Refusal } from "#operations/refusal.ts";
-import { nameKnown } from "#operations/require-known.ts";
-import { ExclusionList, openReview, PLANNED_DAYS, RuleList } from "./open-review.ts";
+import { ExclusionList, OWN_CHOICE, openReview, RuleList, readPlan } from "./open-review.ts";
 
 const count = z.number().int();
 const Share = z.object({
@@ -28,7 +34,7 @@ const Share = z.object({
   stopped: count.describe("What was stopped."),
 });
 
-const Days = z.object({
+export const Days = z.object({
   from: Name.describe("UTC day."),
   to: Name.describe("UTC day, included."),
   days: count.describe("Days with requests."),
@@ -38,7 +44,9 @@ function ofClasses<Schema extends z.ZodType>(schema: Schema): Record<RequestClas
   return Object.fromEntries(REQUEST_CLASSES.map((name) => [name, schema])) as Record<RequestClass, Schema>;
 }
 
-const Exclusion = z.object({ rule: Name, path: Text });
+export const Totals = z.object({ ...ofClasses(Share), worstDay: count });
+
+export const Exclusion = z.object({ rule: Name, path: Text });
 
 const PlannedRule = z.object({
   rule: Name,
@@ -69,10 +77,7 @@ export const ReviewPlanOutput = z
       .describe(
         "Days whose files hold no facts of requests: theirs are unknown. `archive rewrite` adds the facts.",
       ),
-    totals: z.object({
-      ...ofClasses(Share),
-      worstDay: count,
-    }),
+    totals: Totals,
     rules: z.array(PlannedRule).describe("The rules of the zone, those with the most events first."),
     choice: z.object({ block: z.array(Name), exclusions: z.array(Exclusion) }),
     form: z
@@ -108,11 +113,7 @@ export const planZone = defineQuery({
   refuses: [422, 503],
   input: z.strictObject({
     zone: ZoneId,
-    block: RuleList.optional().describe("Rules that block whatever the plan says, separated by commas."),
-    log: RuleList.optional().describe("Rules that log whatever the plan says."),
-    exclude: ExclusionList.optional().describe(
-      "More exclusions: rules with paths, such as 942100@/checkout.",
-    ),
+    ...OWN_CHOICE,
     form: z.enum(REVIEW_FORMS).optional().describe("Adds the choice as a text that a person can apply."),
     table: z.enum(["true", "false"]).default("false").describe("Adds the counts behind the figures."),
   }),
@@ -129,25 +130,11 @@ export const planZone = defineQuery({
       input.form === undefined ? describePlan(output, table) : (output.form ?? ""),
   },
   run: async (asked, { zone, block = [], log = [], exclude = [], form, table: wantsTable }) => {
-    const { days, read } = await openReview(asked, zone);
-    const { rows, olderDays } = await read((_deps, readRows) =>
-      readRows((classified) => countRequests(classified, days.judge.from * DAY_MS)),
+    const { days, table, seen, planned, olderDays, choice, totals, learned, judged } = await readPlan(
+      asked,
+      zone,
+      { block, log, exclude },
     );
-    const { table, seen } = readCounts(rows, templateOf);
-    const planned = planReview(table, seen, days.learn);
-    const refused = seen.filter(
-      ({ rule, feature, isCounted }) => refuseRule(rule, feature) !== null || !isCounted,
-    );
-    checkRules("block", block, seen, refused);
-    checkRules("log", log, seen, []);
-    checkRules(
-      "exclude",
-      exclude.map(({ rule }) => rule),
-      seen,
-      refused,
-    );
-    const choice = mergeChoice(planned.choice, { block, log, exclude });
-    const totals = countChoice(table, choice, days.judge);
     const margins = countMargins(table, choice, days.judge);
     const { perRule } = countRules(table, days.judge);
     const span = new Set(table.rows.map(([day]) => day)).size;
@@ -170,18 +157,17 @@ export const planZone = defineQuery({
         isBlocking: choice.block.includes(one.rule),
       };
     });
-    const dayOf = (day: number) => toDay(day * DAY_MS);
     const plannable = rules.filter(({ plan }) => plan !== "unplanned");
     const text = form === undefined ? null : writeReview(form, { zone, ...choice, rules: plannable });
     return {
       zone,
-      learned: { from: dayOf(days.learn.from), to: dayOf(days.learn.to - 1), days: planned.learnedDays },
-      judged: { from: dayOf(days.judge.from), to: dayOf(days.judge.to - 1), days: totals.days },
+      learned,
+      judged,
       olderDays: [...olderDays],
       totals: { ...totals.classes, worstDay: totals.worstDay },
       rules,
       choice: { block: [...choice.block], exclusions: [...choice.exclusions] },
-      summary: summarizeReview({ zone, totals, olderDays, learnedDays: planned.learnedDays, rules, choice }),
+      summary: summarizeReview({ zone, totals, olderDays, learnedDays: learned.days, rules, choice }),
       // A masked form would exclude other paths than the one that was counted.
       form: text !== null && asked.caller.masked && maskText(text) !== text ? null : text,
       table:
@@ -196,55 +182,6 @@ export const planZone = defineQuery({
     };
   },
 });
-
-/** @throws {Refusal} 422 for a rule that was not seen, or that cannot block by itself */
-function checkRules(
-  field: string,
-  rules: readonly string[],
-  seen: readonly SeenRule[],
-  refused: readonly SeenRule[],
-): void {
-  const mistakes = rules.flatMap((rule) => {
-    const value = JSON.stringify(rule);
-    if (!seen.some((one) => one.rule === rule))
-      return [
-        {
-          field,
-          value,
-          rule: `must be a rule with events in the last ${PLANNED_DAYS} days (${nameKnown(seen.map((one) => one.rule))})`,
-        },
-      ];
-    const known = refused.find((one) => one.rule === rule);
-    return known === undefined
-      ? []
-      : [
-          {
-            field,
-            value,
-            rule: `cannot be planned: ${refuseRule(rule, known.feature) ?? "it is too rare to be counted beside the others"}`,
-          },
-        ];
-  });
-  if (mistakes.length > 0) throw new Refusal(422, { slug: "invalid-review", mistakes });
-}
-
-function mergeChoice(
-  { block: planned, exclusions }: ReviewChoice,
-  {
-    block,
-    log,
-    exclude,
-  }: {
-    readonly block: readonly string[];
-    readonly log: readonly string[];
-    readonly exclude: ReviewChoice["exclusions"];
-  },
-): ReviewChoice {
-  const blocking = [...new Set([...planned, ...block])].filter((rule) => !log.includes(rule));
-  // A rule that is named to block has the exclusions of the request only.
-  const kept = exclusions.filter(({ rule }) => blocking.includes(rule) && !block.includes(rule));
-  return { block: blocking, exclusions: [...kept, ...exclude] };
-}
 
 type Rule = ReviewPlanOutput["rules"][number];
 
@@ -291,3 +228,83 @@ function planOf({ plan, isBlocking, exclusions }: Rule): Cell {
   if (isBlocking) return { text: exclusions.length === 0 ? "block" : "block*", style: "green" };
   return plan === "block" || plan === "block-after-exclusion" ? "log (chosen)" : PLANS[plan];
 }
+
+const Sample = z.object({
+  kind: z
+    .enum(REVIEW_SAMPLES)
+    .describe("A request that the rule would stop, or one that gets through without it."),
+  class: Name,
+  at: IsoTime,
+  logId: Name,
+  ip: z.string().meta({ masked: "address" }),
+  method: Name,
+  url: Text,
+  action: Name,
+  parameter: Text.nullable(),
+  matched: z.string().nullable().meta({ masked: "nothing" }),
+});
+
+export const sampleRule = defineQuery({
+  name: "review.samples",
+  summary: "Show the visitors that a rule would stop, and the attacks that would get through without it",
+  description:
+    "The newest requests of the last seven days that no other blocking rule matches, one of each sender, at most ten of each kind. Their records are read. Texts are from requests. Escape them.",
+  http: ["GET", "/api/v1/review/samples"],
+  tag: "Trends",
+  scope: "read",
+  zone: "zone",
+  heavy: "read",
+  refuses: [422, 503],
+  input: z.strictObject({
+    zone: ZoneId,
+    rule: RuleId,
+    block: RuleList.optional().describe("The rules that block. Default: none but the rule."),
+    exclude: ExclusionList.optional().describe(
+      "Paths on which rules do not block, such as 942100@/checkout.",
+    ),
+  }),
+  output: z.object({ items: z.array(Sample), next: z.null() }),
+  command: {
+    examples: ["review samples --zone 101 --rule 942100"],
+    limit: null,
+    columns: [
+      { head: "WHOSE", get: ({ class: of }) => of },
+      { head: "TIME (UTC)", get: ({ at }) => at.slice(0, 19).replace("T", " ") },
+      { head: "ADDRESS", get: ({ ip }) => toLine(ip, 45) },
+      { head: "REQUEST", get: ({ method, url }) => toLine(`${method} ${url}`.trim(), 120) },
+      { head: "MATCHED", get: ({ matched }) => toLine(matched ?? "-", 60) },
+    ],
+    empty: "No visitor would be stopped, and no attack would get through.",
+  },
+  run: async (asked, { zone, rule, block = [], exclude = [] }) => {
+    const { caller, searching } = asked;
+    const patterns = exclude.flatMap((one) => (one.rule === rule ? [toUrlPattern(one.path)] : []));
+    const others = block.filter((one) => one !== rule);
+    const { read, days } = await openReview(asked, zone);
+    const samples = await read(async (deps, readRows, stopped) => {
+      const { rows } = await readRows((classified) =>
+        sampleRequests(classified, { rule, others, patterns, from: days.judge.from * DAY_MS }),
+      );
+      const found = rows.map((row) => JSON.parse(row) as SampledRequest);
+      // A masked key sees no matched text, so no record is read for it.
+      const placed = found.map(({ at, logId }) => ({ occurredAt: at, logId, archived: null }));
+      const records = caller.masked
+        ? []
+        : await readRecords({ ...deps, openedBlocks: searching.openedBlocks }, zone, placed, stopped);
+      return found.map((one, index) => {
+        const record = records[index];
+        const {
+          method = "",
+          parameter = null,
+          matched = null,
+        } = record === undefined ? {} : readRequest(record, { url: one.url, ua: "", ruleId: rule }, "");
+        return {
+          kind: one.kind,
+          class: one.class,
+          ...cutSample({ ...one, ruleId: rule, method, parameter, matched }),
+        };
+      });
+    });
+    return { items: samples.map(({ ruleId: _rule, at, ...one }) => ({ ...one, at: toIso(at) })), next: null };
+  },
+});

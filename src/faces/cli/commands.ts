@@ -101,10 +101,7 @@ const SUBJECTS = {
   },
   review: {
     description: "Plan which rules of a zone should block, proven on days that the plan was not made from.",
-    load: async () => [
-      (await import("#detection/review/plan-zone.ts")).planZone,
-      (await import("#detection/review/sample-rule.ts")).sampleRule,
-    ],
+    load: async () => (await import("#detection/review/saved-plans.ts")).reviewOperations,
   },
   rules: {
     description: "Rank rules, show a rule's counts and thresholds, and replay other settings.",

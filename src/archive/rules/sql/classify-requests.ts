@@ -77,7 +77,8 @@ const isSender = (column: string) =>
   `${column} not in ('', '0.0.0.0', '::', 'erased') and not contains(${column}, '*')`;
 const words = Array.from({ length: RULE_WORDS }, (_, word) => word);
 const eachWord = (write: (word: number) => string, separator = ", ") => raw(words.map(write).join(separator));
-const ruleCount = (write: (word: string) => string) =>
+/** Returns SQL for the number of rules in the columns of bits that `write` names. */
+export const ruleCount = (write: (word: string) => string) =>
   eachWord((word) => `bit_count(${write(`w${word}`)})`, " + ");
 const toTable = (value: unknown, shape: string): Piece =>
   duck`(select unnest(from_json(${bound(JSON.stringify(value))}, ${raw(`'${shape}'`)}), recursive := true))`;

@@ -5,7 +5,7 @@ import { ACTION_CLASSES, REQUEST_CLASSES, type REVIEW_SAMPLES, type RequestClass
 import type { SenderCount, SharedKey } from "#model/review.ts";
 import { noRequests, type ReviewRow, type ReviewTable } from "#model/review.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { BITS_PER_WORD, type Classified, REQUEST_KEY, toPathForm } from "./classify-requests.ts";
+import { BITS_PER_WORD, type Classified, REQUEST_KEY, ruleCount, toPathForm } from "./classify-requests.ts";
 import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";
 
 /** Paths of visitors that are told apart: those with the most of their requests. */
@@ -191,6 +191,27 @@ export function sampleRequests(
     newest as (select *, row_number() over (partition by kind order by ms desc, log_id) as place from each where turn = 1)
     select json_object('kind', kind, 'class', class, 'at', ms, 'logId', log_id, 'ip', coalesce(ip, ''), 'url', coalesce(url, ''), 'action', coalesce(action, ''))
     from newest where place <= ${MOST_SAMPLES} order by kind desc, place`;
+}
+
+/** The newest events of a rule that say what it does. */
+const NEWEST = 10;
+
+/** Returns the statement that says of each rule what it did with its newest events, and when it stopped visitors, since a time (epoch ms). */
+export function watchRules(
+  { requests, events, toActionSql }: Classified,
+  { rules, from }: { readonly rules: readonly string[]; readonly from: number },
+): Piece {
+  return duck`with own as materialized (select rule_id as rule, ${raw(REQUEST_KEY)} as request, epoch_ms(occurred_at) as ms, ${raw(toActionSql("action"))} as fate
+      from (${events}) where rule_id in (${join(rules.map(bound), ", ")}) and epoch_ms(occurred_at) >= ${Math.floor(from)}),
+    seen as (select own.*, fate in ('blocked', 'challenged') as is_stopped, class, coalesce(sender, r.request) as visitor, ${ruleCount((word) => word)} = 1 as is_alone
+      from own join (${requests}) r on own.request = r.request),
+    newest as (select rule, json_group_array(json_array(ms, is_stopped)) as newest
+      from (select *, row_number() over (partition by rule order by ms desc) as place from seen where fate = 'logged' or (is_stopped and is_alone))
+      where place <= ${NEWEST} group by rule),
+    stopped as (select rule, json_group_array(json_array(first, last)) as visitors
+      from (select rule, min(ms) as first, max(ms) as last from seen where is_stopped and class = 'visitor' group by rule, visitor) group by rule)
+    select json_object('rule', rule, 'newest', coalesce(newest, json_array()), 'visitors', coalesce(visitors, json_array()))
+    from newest full join stopped using (rule)`;
 }
 
 /** More senders than this are not read; visitors come first. */

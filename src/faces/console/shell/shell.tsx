@@ -1,24 +1,23 @@
-/** The frame of every page: navigation, failures and notices. */
+/** The frame of every page: navigation, keys, failures and notices. */
 import { AppShell, Box, CloseButton, Stack } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { Component, type ReactNode, useEffect, useState } from "react";
-import { Link, useRoute } from "wouter";
+import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Link, useLocation, useRoute } from "wouter";
 import { pause } from "#lib/waiting.ts";
 import { useAlertStream } from "../api/alert-stream.ts";
 import { useSession } from "../api/session.ts";
 import { Moment } from "../components/facts.tsx";
 import { Empty, Partial, ProblemBox } from "../components/states.tsx";
 import { Icon } from "../look/icons.tsx";
-import { NAVIGATION } from "../routes.tsx";
+import { NAVIGATION, ROUTES } from "../routes.tsx";
 import { useTabSign } from "../state/browser.ts";
 import { readFilters } from "../state/filters.ts";
 import { useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 import { useIsDown, useStatus, useZones } from "../state/zones.ts";
-import { Header } from "./header.tsx";
+import { Header, SEARCH_ID } from "./header.tsx";
 import navigationClasses from "./navigation.module.css";
 import shellClasses from "./shell.module.css";
-import { ShellKeys } from "./shell-keys.tsx";
 
 /** Header and navigation around a page. On narrow screens the navigation is a bar at the bottom. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -217,5 +216,55 @@ function Unreachable() {
         </p>
       )}
     </>
+  );
+}
+
+const Palette = lazy(() => import("./palette.tsx"));
+const KeyHelp = lazy(async () => ({ default: (await import("./palette.tsx")).KeyHelp }));
+const SECOND_KEY_MS = 1_200;
+
+/** Whether the reader writes, so that letters are text and no commands. */
+function isWriting(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}
+
+/** The keys that work on every page: `/`, `?`, `g` with a letter, Ctrl K. */
+function ShellKeys() {
+  const [shown, show] = useState<"palette" | "help" | null>(null);
+  const [, navigate] = useLocation();
+  const link = usePageLink();
+  // Not 0: a key within a second after the page was loaded would be the second one.
+  const goneAt = useRef(Number.NEGATIVE_INFINITY);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+        event.preventDefault();
+        show("palette");
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return;
+      const isSecond = event.timeStamp - goneAt.current < SECOND_KEY_MS;
+      goneAt.current = event.key === "g" ? event.timeStamp : Number.NEGATIVE_INFINITY;
+      const page = isSecond ? ROUTES.find(({ nav }) => nav?.key === event.key) : undefined;
+      if (page !== undefined) navigate(link(page.path));
+      else if (event.key === "?") show("help");
+      else if (event.key === "/") {
+        event.preventDefault();
+        const box = document.getElementById(SEARCH_ID);
+        if (box?.checkVisibility()) box.focus();
+        else navigate(link("/explorer"));
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [link, navigate]);
+  return (
+    <Suspense fallback={null}>
+      {shown === "palette" ? <Palette onClose={() => show(null)} onHelp={() => show("help")} /> : null}
+      {shown === "help" ? <KeyHelp onClose={() => show(null)} /> : null}
+    </Suspense>
   );
 }

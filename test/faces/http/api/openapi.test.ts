@@ -165,6 +165,7 @@ test("answers have the members that the document names", async () => {
     );
   const wanted = { matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 };
   const silence = await make("/api/v1/silences", wanted, 201);
+  const plan = await make("/api/v1/review/plans", { zone: 101, name: "A" }, 201);
   const [from, to] = [2, 1].map((hours) => new Date(Date.now() - hours * 3_600_000).toISOString());
   const run = await make("/api/v1/coverage/runs", { kind: "backfill", zone: 101, from, to }, 202);
   const [{ id }] = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/spikes", key)).items;
@@ -174,7 +175,7 @@ test("answers have the members that the document names", async () => {
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const ids = { quarantine: 1, spikes: id, silences: silence.id, runs: run.id };
+    const ids = { quarantine: 1, spikes: id, silences: silence.id, runs: run.id, plans: plan.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
     const address = path
       .replace(/\{(?:id|alert)\}/, String(known?.[1] ?? alertId))
