@@ -36,6 +36,8 @@ interface ActionScope {
 }
 
 interface ActionCounts extends SeriesKey {
+  /** Whether events that were stopped are the rare ones. Null for rules that changed lately: either may be. */
+  readonly isRarelyStopped: boolean | null;
   /** One entry per hour with events: hour since the epoch, events blocked or challenged, and events logged. */
   readonly hours: readonly (readonly [hour: number, stopped: number, logged: number])[];
 }
@@ -50,19 +52,19 @@ export async function readActionCounts(db: Queryable, scope: ActionScope): Promi
       where ${b.width} = 60 and ${b.ruleId} <> '' and ${b.startsAt} >= ${new Date(fromMs)}
       group by ${b.zoneId}, ${b.ruleId}),
     asked as materialized (
-      select recent.zone_id, recent.rule_id from recent
+      select recent.zone_id, recent.rule_id, case when not is_changed then days.stopped < days.logged end as is_rarely_stopped from recent
       cross join lateral (
         select ${SUMS} from ${ruleBuckets} ${b}
         where ${isOfRule} and ${b.width} = (select 86400) and ${b.startsAt} >= ${new Date(daysFromMs)}) days
       cross join lateral (
-        select least(days.stopped, days.logged) as rare, days.stopped + days.logged as events) sums
-      where exists (select from ${askedSeries(changed)}
-          where asked.zone_id = recent.zone_id and asked.rule_id = recent.rule_id)
-        or rare >= ${atLeast} and rare <= events * ${share}
+        select least(days.stopped, days.logged) as rare, days.stopped + days.logged as events,
+          exists (select from ${askedSeries(changed)}
+            where asked.zone_id = recent.zone_id and asked.rule_id = recent.rule_id) as is_changed) sums
+      where is_changed or rare >= ${atLeast} and rare <= events * ${share}
           and (days.stopped <= days.logged and recent.stopped > 0
             or days.logged <= days.stopped and recent.logged > 0)
       order by rare / greatest(events, 1), 1, 2 limit ${limit})
-    select recent.zone_id as "zoneId", recent.rule_id as "ruleId", (
+    select recent.zone_id as "zoneId", recent.rule_id as "ruleId", recent.is_rarely_stopped as "isRarelyStopped", (
       select coalesce(json_agg(json_build_array((extract(epoch from ${b.startsAt}) / 3600)::integer,
         ${STOPPED}, ${b.logged}) order by ${b.startsAt}), '[]'::json)
       from ${ruleBuckets} ${b} where ${isOfRule} and ${b.width} = (select 3600)
@@ -79,28 +81,46 @@ interface StoredAction extends SeriesKey {
   readonly ip: string;
 }
 
-/** Returns the newest `limit` events of each rule after `afterMs`, in the order of time. */
+/**
+ * Returns those of the newest `limit` events of each rule after `afterMs` in whose request it is alone, in the order of time. Rules
+ * with fewer than `atLeast` such events of their rare action are left out: most of what a zone stores is of requests in which several
+ * rules match, and to look for the others costs a search per event.
+ */
 export async function readRuleActions(
   db: Queryable,
-  series: readonly SeriesKey[],
-  { afterMs, limit }: { afterMs: number; limit: number },
+  rules: readonly Omit<ActionCounts, "hours">[],
+  { afterMs, limit, atLeast }: { afterMs: number; limit: number; atLeast: number },
 ): Promise<StoredAction[]> {
-  // A rule that logs alone is blocked where others match, too.
-  const isOfOthers = sql`exists (select from ${wafEvents} ${o} where ${o.zoneId} = ${e.zoneId}
-    and ${o.occurredAt} between ${e.occurredAt} - interval '2 seconds' and ${e.occurredAt} + interval '2 seconds'
-    and ${o.ruleId} <> ${e.ruleId} and ${o.ruleId} !~ ${SUM_RULES} and case
-      when ${e.requestId} is null then ${o.ip} = ${e.ip} and ${o.url} = ${e.url} else ${o.requestId} = ${e.requestId} end)`;
+  // A rule that logs alone is blocked where others match, too. The limit keeps this a search per event: as a join it may read a whole zone.
+  const isOfOthers = sql`coalesce((select true from ${wafEvents} ${o} where ${o.zoneId} = newest.zone_id
+    and ${o.occurredAt} between newest.occurred_at - interval '2 seconds' and newest.occurred_at + interval '2 seconds'
+    and ${o.ruleId} <> newest.rule_id and ${o.ruleId} !~ ${SUM_RULES} and case
+      when newest.request_id is null then ${o.ip} = newest.ip and ${o.url} = newest.url
+      else ${o.requestId} = newest.request_id end limit 1), false)`;
+  const asked = {
+    zones: sql.param(rules.map(({ zoneId }) => zoneId)),
+    rules: sql.param(rules.map(({ ruleId }) => ruleId)),
+    rarely: sql.param(rules.map(({ isRarelyStopped }) => isRarelyStopped)),
+  };
   const { rows } = await db.execute<{ [Key in keyof StoredAction]: StoredAction[Key] }>(sql`
-    select asked.zone_id as "zoneId", asked.rule_id as "ruleId", found.action,
-      floor(extract(epoch from found.occurred_at) / 60)::integer as minute,
-      case when found.ip = 'erased' then '' else coalesce(left(found.ip, 300), '') end as ip
-    from ${askedSeries(series)}
-    cross join lateral (
-      select ${e.occurredAt}, ${e.action}, ${e.ip} from ${wafEvents} ${e}
-      where ${e.zoneId} = asked.zone_id and ${e.ruleId} = asked.rule_id
-        and ${e.occurredAt} >= ${new Date(afterMs)} and not ${isOfOthers}
-      order by ${e.occurredAt} desc limit ${limit}) found
-    order by found.occurred_at`);
+    with newest as materialized (
+      select asked.*, found.*
+      from unnest(${asked.zones}::integer[], ${asked.rules}::text[], ${asked.rarely}::boolean[]) as asked(zone_id, rule_id, rarely)
+      cross join lateral (
+        select ${e.occurredAt}, ${e.action}, ${e.ip}, ${e.url}, ${e.requestId} from ${wafEvents} ${e}
+        where ${e.zoneId} = asked.zone_id and ${e.ruleId} = asked.rule_id and ${e.occurredAt} >= ${new Date(afterMs)}
+        order by ${e.occurredAt} desc limit ${limit}) found),
+    suspected as materialized (
+      select distinct zone_id, rule_id from newest where rarely is null
+      union all select zone_id, rule_id from newest
+      where rarely = (lower(action) not in ('log', 'logged')) and not ${isOfOthers}
+      group by zone_id, rule_id having count(*) >= ${atLeast})
+    select zone_id as "zoneId", rule_id as "ruleId", action,
+      floor(extract(epoch from occurred_at) / 60)::integer as minute,
+      case when ip = 'erased' then '' else coalesce(left(ip, 300), '') end as ip
+    from newest
+    where case when (zone_id, rule_id) in (select zone_id, rule_id from suspected) then not ${isOfOthers} end
+    order by occurred_at`);
   return rows;
 }
 

@@ -109,7 +109,11 @@ async function findFlips(
       since === undefined ? undefined : { since, foundAt: Math.floor(foundAt / MINUTE_MS) },
     );
   }
-  const events = await readRuleActions(db, counts, { afterMs: nowMs - REPORTED_MS, limit: EVENTS_PER_RULE });
+  const events = await readRuleActions(db, counts, {
+    afterMs: nowMs - REPORTED_MS,
+    limit: EVENTS_PER_RULE,
+    atLeast: RARE.atLeast,
+  });
   // The last one of a rule counts: it may have changed and changed back.
   const flips = new Map<string, NewChange & { readonly zoneId: number }>();
   for (const { zoneId, ruleId, minute, action, ip } of events) {
