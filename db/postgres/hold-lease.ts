@@ -3,6 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { ServiceError } from "#lib/errors.ts";
 import { isAlive } from "#lib/process.ts";
 import type { Database } from "../client.ts";
 import { acquireLease, readHolder, releaseLease, renewLease } from "./leases.ts";
@@ -38,6 +40,43 @@ export async function holdLease<T>(
   } finally {
     clearInterval(timer);
     await releaseLease(database.db, { name, fence }).catch(() => undefined);
+  }
+}
+
+/** Thrown if another process holds the lease for longer than the caller waits. Nothing was started. */
+class LeaseError extends ServiceError {
+  override readonly name = "LeaseError";
+  readonly code = "LEASE_HELD";
+  readonly disposition = "retry";
+}
+
+/** Short, because the next command must wait for the lease of a killed command. */
+const COMMAND_TTL_MS = 15_000;
+const TRY_EVERY_MS = 250;
+
+/**
+ * Runs `fn` with the lease. While another process holds the lease, calls `onWait` once and waits up to `waitMs`.
+ * @throws {LeaseError} when the lease is still taken after `waitMs`.
+ */
+export async function holdPatiently<T>(
+  database: Database,
+  { name, waitMs, onWait }: { name: string; waitMs: number; onWait: () => void },
+  fn: (lease: OwnedLease) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const until = performance.now() + waitMs;
+  for (let isFirst = true; ; isFirst = false) {
+    signal.throwIfAborted();
+    const done = await holdLease(database, { name, ttlMs: COMMAND_TTL_MS }, async (lease) => ({
+      result: await fn(lease),
+    }));
+    if (done !== null) return done.result;
+    if (performance.now() >= until)
+      throw new LeaseError(
+        `another process holds the lease ${name}; try again when that process has finished`,
+      );
+    if (isFirst) onWait();
+    await delay(TRY_EVERY_MS, undefined, { signal });
   }
 }
 

@@ -10,13 +10,13 @@ import { listValidFiles, type ManifestRow } from "#db/archive/archive-files.ts";
 import type { Database } from "#db/client.ts";
 import { type DescribedStore, inSnapshot, readRows } from "#db/health/tables.ts";
 import { readKeyId } from "#db/people/pseudonymise.ts";
+import { holdPatiently } from "#db/postgres/hold-lease.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
 import { ARCHIVE_LEASE } from "#jobs/archive/archive-store.ts";
 import { describeDisk, readDiskSpace } from "#lib/disk.ts";
 import { publishFile } from "#lib/files.ts";
 import { createTarWriter } from "#lib/tar.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
-import { holdPatiently } from "#proof/backfill/backfill-deps.ts";
 import {
   ARCHIVE_FOLDER,
   BACKUP_FORMAT,

@@ -2,13 +2,13 @@ import { listRetired, type ManifestRow } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
 import type { RemainingFile } from "#db/people/erasures.ts";
+import { holdPatiently } from "#db/postgres/hold-lease.ts";
 import { ARCHIVE_LEASE, type ArchiveStore, claimStorage } from "#jobs/archive/archive-store.ts";
 import { deleteRetired, REPLACED_STAYS_MS } from "#jobs/archive/clean-archive.ts";
 import type { JobContext } from "#jobs/context.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { FORGET_EVERY_MS, YOUNG_FILE_MS } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
-import { holdPatiently } from "#proof/backfill/backfill-deps.ts";
 
 /** How long to wait for a process that copies, writes or cleans the archive. */
 const WAIT_MS = 30_000;

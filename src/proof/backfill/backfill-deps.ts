@@ -1,8 +1,5 @@
 /** What every route of a backfill needs, and how its progress and errors are shown. */
 
-import { setTimeout as delay } from "node:timers/promises";
-import type { Database } from "#db/client.ts";
-import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import type { Backfill } from "#db/proof/backfills.ts";
 import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { CopySearchDeps } from "#jobs/ingest/copy-search.ts";
@@ -31,15 +28,10 @@ export interface Expired {
 }
 
 /**
- * HELD: another process holds the lease. HEADER: the export lacks a column that identifies events. SHORT: the export or
- * a search ended early. CSV: the export is no CSV file. LOOPED: the list of a day cannot be read to its end.
+ * HEADER: the export lacks a column that identifies events. SHORT: the export or a search ended early. LOOPED: the list
+ * of a day cannot be read to its end.
  */
-type BackfillErrorCode =
-  | "BACKFILL_HELD"
-  | "BACKFILL_HEADER"
-  | "BACKFILL_SHORT"
-  | "BACKFILL_CSV"
-  | "BACKFILL_LOOPED";
+type BackfillErrorCode = "BACKFILL_HEADER" | "BACKFILL_SHORT" | "BACKFILL_LOOPED";
 
 /** Thrown if a backfill cannot continue. Its stored events stay, and a later backfill continues from there. */
 export class BackfillError extends ServiceError {
@@ -50,7 +42,7 @@ export class BackfillError extends ServiceError {
   constructor(code: BackfillErrorCode, text: string) {
     super(text);
     this.code = code;
-    this.disposition = code === "BACKFILL_HELD" || code === "BACKFILL_SHORT" ? "retry" : "give-up";
+    this.disposition = code === "BACKFILL_SHORT" ? "retry" : "give-up";
   }
 }
 
@@ -96,35 +88,4 @@ export function createBackfillProgress(
     read: () => read,
     clear: () => line.clear(),
   };
-}
-
-/** Short, because the next command must wait for the lease of a killed command. */
-const LEASE_TTL_MS = 15_000;
-const LOOK_EVERY_MS = 250;
-
-/**
- * Runs `fn` with the lease. While another process holds the lease, calls `onWait` once and waits up to `waitMs`.
- * @throws {BackfillError} when the lease is still taken after `waitMs`.
- */
-export async function holdPatiently<T>(
-  database: Database,
-  { name, waitMs, onWait }: { name: string; waitMs: number; onWait: () => void },
-  fn: (lease: OwnedLease) => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
-  const until = performance.now() + waitMs;
-  for (let isFirst = true; ; isFirst = false) {
-    signal.throwIfAborted();
-    const done = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => ({
-      result: await fn(lease),
-    }));
-    if (done !== null) return done.result;
-    if (performance.now() >= until)
-      throw new BackfillError(
-        "BACKFILL_HELD",
-        `another process holds the lease ${name}; try again when that process has finished`,
-      );
-    if (isFirst) onWait();
-    await delay(LOOK_EVERY_MS, undefined, { signal });
-  }
 }

@@ -2,6 +2,7 @@
 
 import type { Queryable } from "#db/client.ts";
 import { readListPass } from "#db/ingest/list-passes.ts";
+import { holdPatiently } from "#db/postgres/hold-lease.ts";
 import { finishHours } from "#db/proof/backfills.ts";
 import { advanceSearch } from "#db/proof/horizons.ts";
 import { readBy, readPage } from "#ingest/rules/read-page.ts";
@@ -13,13 +14,7 @@ import { horizonAt, startOfDay, toDay } from "#model/horizon.ts";
 import { EventRow } from "#platform/contract/event-logs.ts";
 import { SETTLE_MS } from "#proof/rules/hour-proof.ts";
 import type { SearchSpan } from "#proof/rules/plan-search.ts";
-import {
-  type BackfillDeps,
-  BackfillError,
-  type Expired,
-  holdPatiently,
-  type RunningBackfill,
-} from "./backfill-deps.ts";
+import { type BackfillDeps, BackfillError, type Expired, type RunningBackfill } from "./backfill-deps.ts";
 import {
   type CsvRecord,
   type ExportColumns,

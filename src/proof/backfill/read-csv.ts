@@ -2,6 +2,7 @@
 import { pipeline } from "node:stream/promises";
 import { CsvError, parse } from "csv-parse";
 import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { ServiceError } from "#lib/errors.ts";
 import { shortenText } from "#lib/text.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 import { DIMENSIONS, type EventRow } from "#platform/contract/event-logs.ts";
@@ -20,6 +21,13 @@ export interface CsvRecord {
   readonly line: number;
 }
 
+/** Thrown if a file is no CSV file. */
+export class CsvFileError extends ServiceError {
+  override readonly name = "CsvFileError";
+  readonly code = "CSV_FILE";
+  readonly disposition = "give-up";
+}
+
 interface Parsed {
   readonly record: readonly string[];
   readonly raw: string;
@@ -29,7 +37,7 @@ interface Parsed {
 /**
  * Yields the records of a CSV file (RFC 4180; LF alone ends a line too, a byte order mark is skipped). An empty line is
  * no record. A quote inside an unquoted cell is part of the cell.
- * @throws {BackfillError} when the file ends inside quotes, or a record is too long.
+ * @throws {CsvFileError} when the file ends inside quotes, or a record is too long.
  */
 export async function* readCsv(
   chunks: AsyncIterable<Buffer>,
@@ -60,7 +68,7 @@ export async function* readCsv(
     for await (const { record, raw, info } of parser as AsyncIterable<Parsed>)
       yield { cells: record, text: trimLineEnds(raw), line: info.lines };
   } catch (thrown) {
-    throw thrown instanceof CsvError ? new BackfillError("BACKFILL_CSV", wordError(thrown)) : thrown;
+    throw thrown instanceof CsvError ? new CsvFileError(wordError(thrown)) : thrown;
   }
 }
 
@@ -68,7 +76,7 @@ export async function* readCsv(
 async function* limitRecord(chunks: AsyncIterable<Buffer>, maxBytes: number, endedAt: () => number) {
   let bytes = 0;
   for await (const chunk of chunks) {
-    if (bytes - endedAt() > 2 * maxBytes) throw new BackfillError("BACKFILL_CSV", ENDLESS);
+    if (bytes - endedAt() > 2 * maxBytes) throw new CsvFileError(ENDLESS);
     bytes += chunk.length;
     yield chunk;
   }

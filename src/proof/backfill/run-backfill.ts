@@ -1,6 +1,7 @@
 /** Plans a backfill and runs it. */
 
 import type { Queryable } from "#db/client.ts";
+import { holdPatiently } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import {
   type Backfill,
@@ -15,7 +16,7 @@ import { firstListedDay, horizonAt, type Span, startOfDay, startOfHour } from "#
 import type { BackfillRoute } from "#model/kinds.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { isBackfilled, type SearchedHour } from "#proof/rules/plan-search.ts";
-import { type BackfillDeps, type Expired, holdPatiently } from "./backfill-deps.ts";
+import type { BackfillDeps, Expired } from "./backfill-deps.ts";
 import { backfillByExport, backfillByList, backfillBySearch } from "./backfill-routes.ts";
 
 /** Longer than the lease of a killed command. */

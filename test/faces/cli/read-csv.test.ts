@@ -51,14 +51,14 @@ test("plain cells, line feeds, empty lines and a last line without an end are re
 });
 
 test("a file that ends inside quotes is refused, and so is a record that does not end", async () => {
-  await expect(read([Buffer.from('a,"b\n')])).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+  await expect(read([Buffer.from('a,"b\n')])).rejects.toMatchObject({ code: "CSV_FILE" });
   const endless = [Buffer.from('"'), Buffer.alloc(1_100_000, "x"), Buffer.alloc(1_100_000, "x")];
-  await expect(read(endless)).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+  await expect(read(endless)).rejects.toMatchObject({ code: "CSV_FILE" });
 });
 
 test("a record of cells without end is refused", async () => {
   const endless = Array.from({ length: 10 }, () => Buffer.from("x,".repeat(500_000)));
-  await expect(read(endless)).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+  await expect(read(endless)).rejects.toMatchObject({ code: "CSV_FILE" });
 });
 
 test("a record keeps the text and the line that it has in the file", async () => {

@@ -7,8 +7,7 @@ import { cleanText, escapeText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { readRequest } from "#model/request-facts.ts";
 import { readEventTime } from "#platform/contract/values.ts";
-import { BackfillError } from "#proof/backfill/backfill-deps.ts";
-import { type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
+import { CsvFileError, type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
 
 /** The longest record. Eight kilobytes of URL and of user agent fit in. */
 const MAX_RECORD_BYTES = 65_536;
@@ -65,7 +64,7 @@ export async function readEvents(
       if (mistakes.length >= MAX_MISTAKES) return mistakes;
     }
   } catch (thrown) {
-    if (!(thrown instanceof BackfillError)) throw thrown;
+    if (!(thrown instanceof CsvFileError)) throw thrown;
     return [...mistakes, `line ${line + 1}: ${thrown.message}`];
   }
   return columns === undefined ? [headerMistake("", COLUMNS)] : mistakes;

@@ -8,8 +8,7 @@ import {
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
-import { BackfillError } from "#proof/backfill/backfill-deps.ts";
-import { type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
+import { CsvFileError, type CsvRecord, readCsv } from "#proof/backfill/read-csv.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readInput } from "./replay-events.ts";
 
@@ -89,7 +88,7 @@ async function readCounts(chunks: AsyncIterable<Buffer>, take: TakeRow): Promise
       if (reader.mistakes.length >= MAX_MISTAKES || reader.isWithoutHeader()) return reader.mistakes;
     }
   } catch (thrown) {
-    if (!(thrown instanceof BackfillError)) throw thrown;
+    if (!(thrown instanceof CsvFileError)) throw thrown;
     return [...reader.mistakes, `line ${line + 1}: ${thrown.message}`];
   }
   return line === 0 ? [headerMistake(1, "")] : reader.mistakes;
