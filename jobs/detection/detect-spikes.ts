@@ -34,12 +34,9 @@ import type { JobContext } from "../context.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { type Assessed, type DetectedSpikes, type OpenSpike, storeSpikes } from "./store-spikes.ts";
 
-export interface DetectSpikesDeps extends Pick<JobContext, "database" | "clock" | "log" | "afterSpikes"> {
-  /** Returns the sensitivity for a series. Default: the sensitivity without a configuration. */
-  readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
-  /** Returns the lowest of all floors. */
-  readonly lowestFloor?: () => number;
-}
+export interface DetectSpikesDeps
+  extends Pick<JobContext, "database" | "clock" | "log" | "afterSpikes">,
+    Partial<Pick<JobContext, "sensitivity" | "lowestFloor">> {}
 
 /**
  * Judges the closed minutes of every active series that ingest has fetched, and the running one as far as it has come.

@@ -1,6 +1,6 @@
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
-import { createDatabase, type Database } from "#db/client.ts";
+import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { refuseServer, WORK_SESSIONS } from "#db/postgres/server.ts";
@@ -13,8 +13,9 @@ import { readWeek } from "#health/digest.ts";
 import { reportExcessRights } from "#health/doctor/report-excess-rights.ts";
 import { createAskAdvice } from "#jobs/alerts/fetch-advice.ts";
 import { temporaryFolder } from "#jobs/archive/archive-store.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { createJobs, type JobSettings } from "#jobs/index.ts";
-import { type Clock, systemClock } from "#lib/clock.ts";
+import { systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { explainTlsFailure } from "#lib/http.ts";
@@ -73,12 +74,9 @@ export interface AppOptions {
 }
 
 /** The parts of a started service. */
-export interface RunningApp {
-  readonly database: Database;
+export interface RunningApp extends Pick<JobContext, "database" | "clock" | "zoneIds"> {
   readonly edge: EdgeClient;
-  readonly clock: Clock;
   readonly platform: Platform;
-  readonly zoneIds: readonly number[];
   /** Null if this process serves no HTTP. */
   readonly httpUrl: string | null;
   /** The key that this start created because the database had none. It is shown only once. */

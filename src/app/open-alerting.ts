@@ -11,22 +11,19 @@ import type { TerminalStream } from "#delivery/receivers/channels/terminal/termi
 import { openDestinations } from "#delivery/receivers/sinks/destination.ts";
 import { lowestFloor, nameSettings, sensitivityOf } from "#detection/rules/detection-settings.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
+import type { JobContext } from "#jobs/context.ts";
 import type { JobsDeps } from "#jobs/index.ts";
-import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import { isObject } from "#lib/json.ts";
-import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import { measureNotifier } from "./measure.ts";
 
-interface AlertingParts {
+interface AlertingParts extends Pick<JobContext, "clock" | "log"> {
   readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels" | "consoleUrl">;
   /** Where this process serves the console, once it does. */
   readonly httpUrl: () => string | null;
   readonly terminal: TerminalStream;
-  readonly clock: Clock;
   readonly metrics: Metrics;
-  readonly log: Log;
 }
 
 export type OpenAlerting = ReturnType<typeof openAlerting>;

@@ -10,9 +10,9 @@ import { noteDamage } from "#db/archive/bring-file.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { type ArchiveStore, claimStorage, temporaryFolder } from "#jobs/archive/archive-store.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { messageOf, toError, UsageError } from "#lib/errors.ts";
 import { makeTouchedFolder, removeOld, UNTOUCHED_MS } from "#lib/files.ts";
-import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { type ArchiveStorage, FORGET_EVERY_MS, SPILL_FOLDER } from "#model/archive-storage.ts";
@@ -55,10 +55,8 @@ export function createStorage({ folder, bucket }: Config["archive"], db: Queryab
   });
 }
 
-interface BucketParts {
-  readonly database: Database;
+interface BucketParts extends Pick<JobContext, "database" | "log"> {
   readonly storage: ArchiveStorage;
-  readonly log: Log;
 }
 
 /**
@@ -79,12 +77,11 @@ export function watchBucket({ database, storage, log }: BucketParts, stack: Stop
   void clean();
 }
 
-interface ArchiveFilesParts {
+interface ArchiveFilesParts extends Pick<JobContext, "log"> {
   /** The database in which damaged files are recorded for the alert. */
   readonly database: Database;
   readonly config: Pick<Config, "http" | "dataDir">;
   readonly storage: ArchiveStorage;
-  readonly log: Log;
 }
 
 /**

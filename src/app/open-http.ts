@@ -16,16 +16,15 @@ import { createRefuseCostly } from "#faces/http/limits/refuse.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import { type AskAdvice, createAuditExport } from "#faces/http/routes/edge/platform.ts";
 import { listReadyChecks } from "#health/service/attention.ts";
-import { type Clock, systemClock } from "#lib/clock.ts";
+import type { JobContext } from "#jobs/context.ts";
+import { systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
-import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import type { ServiceView } from "#operations/service-life.ts";
 import { createErasureGuard } from "#people/rules/erasure-guard.ts";
-import type { PseudonymKey } from "#people/rules/pseudonym.ts";
 import { listRoutes, openAdmissionQueue, openFeed, openSearching } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import { type OpenKeys, openSessions } from "./open-keys.ts";
@@ -34,7 +33,8 @@ import type { OpenQueues } from "./open-queues.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 import { viewSettings } from "./view-service.ts";
 
-export interface OpenHttpParts {
+export interface OpenHttpParts
+  extends Pick<JobContext, "log" | "database" | "clock" | "openKey" | "zoneIds"> {
   readonly config: Pick<
     Config,
     | "http"
@@ -47,22 +47,16 @@ export interface OpenHttpParts {
     | "alerting"
     | "platformVendor"
   >;
-  readonly log: Log;
   readonly metrics: Metrics;
-  readonly database: Database;
   /** Connections for the queries of clients. */
   readonly queries: Database;
   /** The files of archive days. */
   readonly files: ArchiveReader;
   readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check" | "enqueuer">;
-  readonly clock: Clock;
   readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Returns the current names and labels. */
   readonly zones: () => Zones;
-  /** Rejects if this process lacks the key with which the database's pseudonyms were made. */
-  readonly openKey: () => Promise<PseudonymKey>;
-  readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
   readonly edge: NonNullable<Changing["edge"]>;

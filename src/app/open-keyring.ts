@@ -1,6 +1,6 @@
 import type { Config } from "#config/config.ts";
-import type { Database } from "#db/client.ts";
 import { recordMissingKey } from "#db/people/pseudonymise.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
@@ -10,10 +10,8 @@ import { PseudonymKeyError } from "#people/rules/erasure-guard.ts";
 /** The roles whose work needs the pseudonym key. */
 const NEEDED_BY = ["ingest", "derive"];
 
-interface KeyringParts {
+interface KeyringParts extends Pick<JobContext, "database" | "log"> {
   readonly config: Pick<Config, "pseudonymKey" | "keyDir" | "roles">;
-  readonly database: Database;
-  readonly log: Log;
   /** Called when the key is found to be missing, and when it is back. */
   readonly onChange: () => unknown;
 }
@@ -44,7 +42,7 @@ const CHECK_EVERY_MS = 60_000;
 
 interface KeyWatchParts {
   readonly keyring: PseudonymKeyring;
-  readonly database: Pick<Database, "db">;
+  readonly database: Pick<JobContext["database"], "db">;
   readonly log: Pick<Log, "error" | "info" | "debug">;
   /** Called after the problem has changed, so that the alert about it is written at once. */
   readonly onChange: () => unknown;

@@ -1,19 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
-import type { Database } from "#db/client.ts";
 import { beatReplica, endReplica } from "#db/postgres/leases.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { toError } from "#lib/errors.ts";
-import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import type { TickName, TickReport } from "#model/schedule.ts";
 import { LIFE_SIGN_EVERY_MS } from "#operations/service-life.ts";
 
-export interface LifeSignParts {
+export interface LifeSignParts extends Pick<JobContext, "database" | "log" | "zoneIds"> {
   readonly config: Pick<Config, "roles">;
-  readonly database: Database;
-  readonly log: Log;
-  readonly zoneIds: readonly number[];
   readonly version: string;
   /** Returns this process's report on its ticks. */
   readonly ticks: () => Partial<Record<TickName, TickReport>>;

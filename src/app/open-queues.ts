@@ -1,8 +1,8 @@
 import type { Config } from "#config/config.ts";
-import type { Database } from "#db/client.ts";
 import { claimRuns, type TickRun } from "#db/postgres/leases.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
+import type { JobContext } from "#jobs/context.ts";
 import { type createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
@@ -88,12 +88,10 @@ export function openQueues({
   };
 }
 
-interface EntryParts {
+interface EntryParts extends Pick<JobContext, "database" | "zoneIds"> {
   readonly config: Pick<Config, "roles">;
-  readonly database: Database;
   readonly jobs: ReturnType<typeof createJobs>;
   readonly settings: JobSettings;
-  readonly zoneIds: readonly number[];
   readonly destinations: readonly string[];
   readonly enqueuer: Enqueuer;
 }

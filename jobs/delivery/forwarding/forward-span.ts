@@ -3,7 +3,7 @@ import { maskText } from "#archive/rules/mask.ts";
 import { planFilters } from "#archive/rules/query/plan-search.ts";
 import { formatEvent } from "#archive/rules/records/format-event.ts";
 import type { OnwardQuery } from "#db/archive/open-rows.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
 import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
 import {
@@ -19,12 +19,12 @@ import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
 import type { Destination } from "#delivery/receivers/sinks/destination.ts";
 import type { BatchAnswer } from "#delivery/receivers/sinks/sink.ts";
 import { type Sifted, siftEvents } from "#delivery/rules/plan-spans.ts";
-import type { Clock } from "#lib/clock.ts";
 import { digest } from "#model/fingerprint.ts";
 import { type Span, startOfHour } from "#model/horizon.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
 import { type ArchivedEvent, spanOf, toReceipt } from "#model/waf-event.ts";
+import type { JobContext } from "../../context.ts";
 
 const REASON_CHARS = 300;
 /** Pauses before events that the destination has postponed are sent again within a run. */
@@ -37,15 +37,13 @@ interface StoredEvent extends ArchivedEvent {
   readonly record: Buffer | undefined;
 }
 
-export interface SpanDeps {
-  readonly database: Database;
+export interface SpanDeps extends Pick<JobContext, "database" | "clock"> {
   /** Returns the next events of a part of one UTC day, oldest first, wherever they are kept. */
   readonly readStored: (
     zoneId: number,
     page: OnwardQuery & { readonly withRecords: boolean },
     signal: AbortSignal,
   ) => Promise<readonly StoredEvent[]>;
-  readonly clock: Clock;
   readonly ocsf: OcsfSettings;
   /** How long events are kept. */
   readonly eventDays: number;

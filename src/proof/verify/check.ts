@@ -7,6 +7,7 @@ import { showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, type Span, startOfHour } from "#model/horizon.ts";
+import type { QueryContext } from "#operations/operation.ts";
 import { SETTLE_MS } from "#proof/rules/hour-proof.ts";
 
 /** Two numbers that should be the same. */
@@ -42,14 +43,10 @@ export interface Check {
 }
 
 /** The span that is checked: whole hours of one zone. */
-export interface Checked extends Span {
-  readonly db: Queryable;
+export interface Checked extends Span, Pick<QueryContext, "db" | "now" | "signal"> {
   readonly zoneId: number;
-  readonly now: number;
   /** Called with the name of the running check and the finished share of it, 0 to 1. */
   readonly onStep: (label: string, share: number) => void;
-  /** Ends the checks before their next step, and a request to the platform at once. */
-  readonly signal: AbortSignal;
 }
 
 /** Yields consecutive spans of at most `lengthMs`, aligned to it, that make up [from, to). */
