@@ -1,11 +1,13 @@
 /** Coverage as it is read by people, by hour and by day. */
-import { and, eq, getTableColumns, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { HOUR_MS } from "#lib/units.ts";
 import type { CoverageHour } from "#model/covered-hour.ts";
+import { horizonAt, type KnownHorizon, keptFor, startOfHour } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { judged } from "../detection/judged-hours.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { coverageWindows } from "../schema/coverage.ts";
+import { coverageWindows, platformHealth } from "../schema/coverage.ts";
 import { judgedHours } from "../schema/sources.ts";
 
 const j = alias(judgedHours, "j");
@@ -50,6 +52,19 @@ export async function readCoverageHours(
     proofFrom: row.proofFrom?.getTime() ?? null,
     unresolvedSince: row.unresolvedSince?.getTime() ?? null,
   }));
+}
+
+/** Returns the state of the recorded hours of these zones that begin in [fromMs, toMs), and how far each was searched. */
+export async function readHourStates(
+  db: Queryable,
+  zoneIds: readonly number[],
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Promise<(Pick<CoverageHour, "startsAt" | "state" | "searchedThrough"> & { readonly zoneId: number })[]> {
+  const { zoneId, startsAt, state, searchedThrough } = coverageWindows;
+  return db
+    .select({ zoneId, startsAt: epochMs(startsAt), state, searchedThrough: epochMs(searchedThrough) })
+    .from(coverageWindows)
+    .where(and(inArray(zoneId, [...zoneIds]), gte(startsAt, new Date(fromMs)), lt(startsAt, new Date(toMs))));
 }
 
 export interface KnownZone {
@@ -118,21 +133,59 @@ export async function readCoverageDays(
 
 const w = alias(coverageWindows, "w");
 
-/** Coverage problems of one zone; times in epoch ms. */
-export interface CoverageTrouble {
-  readonly zoneId: number;
-  /**
-   * Start of the oldest undecided hour that has ended; null when every hour is decided. Without the first two hours of
-   * the zone, which the platform had begun to forget when the zone was first watched.
-   */
-  readonly oldestOpenAt: number | null;
-  /** When the first hour of the zone was decided; null before that. */
-  readonly firstSealAt: number | null;
-  /** Hours that became gaps together, in the order in which they became gaps. */
-  readonly gaps: readonly GapBatch[];
+const h = alias(platformHealth, "h");
+
+/** An ended hour that is neither sealed nor a gap. */
+export interface UndecidedHour {
+  /** Epoch ms. */
+  readonly startsAt: number;
+  /** Time until the platform begins to forget the hour, in ms; negative once it has begun to. */
+  readonly leftMs: number;
 }
 
-interface GapBatch {
+interface UndecidedZone {
+  readonly zoneId: number;
+  /** Without the first two hours of the zone, which the platform had begun to forget when the zone was first watched. */
+  readonly oldest: UndecidedHour | null;
+  /** How long the platform keeps the events of the zone, in ms. */
+  readonly keptMs: number;
+  /** When the oldest of the decided hours was decided, epoch ms; null before the first decision. */
+  readonly firstSealAt: number | null;
+}
+
+/** Returns what is undecided of each of these zones that has a known hour, by id. An hour without a row is undecided. */
+export async function readUndecided(
+  db: Queryable,
+  zoneIds: readonly number[],
+  nowMs: number,
+): Promise<UndecidedZone[]> {
+  const ended = sql`${new Date(nowMs - HOUR_MS)}::timestamptz`;
+  // Hours without a row are from an outage. seal-windows enters them as soon as the service runs.
+  const recent = sql`${new Date(startOfHour(horizonAt(nowMs)))}::timestamptz`;
+  const own = sql`${coverageWindows} ${w} where ${w.zoneId} = z.id`;
+  type Read = Omit<UndecidedZone, "oldest" | "keptMs"> &
+    Omit<KnownHorizon, "beforeMs"> & { startsAt: number | null };
+  const { rows } = await db.execute<{ [Key in keyof Read]: Read[Key] }>(sql`
+    select z.id as "zoneId", ${h.keptMs} as "keptMs", ${epochMs(h.keptSince)} as since,
+      ${epochMs(sql`(select ${w.sealedAt} from ${own} and ${w.sealedAt} is not null order by ${w.startsAt} limit 1)`)}
+        as "firstSealAt",
+      ${epochMs(sql`least(
+        (select min(${w.startsAt}) from ${own} and ${w.state} = 'open' and ${w.startsAt} between f.begin and ${ended}),
+        (select min(hour) from generate_series(greatest(f.begin, ${recent}), ${ended}, interval '1 hour') as hour
+          where not exists (select from ${own} and ${w.startsAt} >= ${recent} and ${w.startsAt} = hour)))`)} as "startsAt"
+    from unnest(${sql.param([...zoneIds])}::integer[]) as z(id)
+    join lateral (select min(${w.startsAt}) + interval '2 hours' as begin from ${own}) f on f.begin is not null
+    left join ${platformHealth} ${h} on ${h.zoneId} = z.id order by z.id`);
+  return rows.map(({ zoneId, firstSealAt, startsAt, ...horizon }) => {
+    const keptMs = keptFor(horizon, nowMs);
+    const oldest = startsAt === null ? null : { startsAt, leftMs: startsAt - horizonAt(nowMs, keptMs) };
+    return { zoneId, firstSealAt, keptMs, oldest };
+  });
+}
+
+/** Hours of one zone that became gaps together. Times in epoch ms. */
+export interface GapBatch {
+  readonly zoneId: number;
   readonly decidedAt: number;
   readonly hours: number;
   /** Start of the first hour and end of the last. */
@@ -140,31 +193,14 @@ interface GapBatch {
   readonly to: number;
 }
 
-interface TroubleQuery {
-  readonly zoneIds: readonly number[];
-  /** Undecided hours that begin before this have ended. */
-  readonly openBeforeMs: number;
-  /** Hours that begin before this, and gaps decided before it, are ignored. */
-  readonly sinceMs: number;
-  /** Gaps with these reasons are ignored. */
-  readonly exceptReasons: readonly string[];
-}
-
-/** Returns the coverage problems of each of these zones that has a known hour, by id. */
-export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
-  const { openBeforeMs, sinceMs, exceptReasons } = query;
+/** Returns the gaps of these zones, in the order in which they became gaps, without those of `exceptReasons`. */
+export function readGapBatches(
+  db: Queryable,
+  zoneIds: readonly number[],
+  { sinceMs, exceptReasons }: { readonly sinceMs: number; readonly exceptReasons: readonly string[] },
+): Promise<GapBatch[]> {
   const since = new Date(sinceMs);
-  const isAsked = sql`${w.zoneId} = any(${sql.param([...query.zoneIds])}::integer[]) and ${w.startsAt} >= ${since}`;
-  const isOpen = sql`${w.state} = 'open' and ${w.startsAt} < ${new Date(openBeforeMs)}`;
-  const zones = await db.execute<Omit<CoverageTrouble, "gaps">>(sql`
-    select ${w.zoneId} as "zoneId", ${epochMs(sql`min(${w.sealedAt})`)} as "firstSealAt",
-      ${epochMs(sql`min(${w.startsAt}) filter (where ${isOpen} and ${w.startsAt} >= first_at + interval '2 hours')`)}
-        as "oldestOpenAt"
-    from unnest(${sql.param([...query.zoneIds])}::integer[]) as z(id)
-    cross join lateral (select min(${w.startsAt}) as first_at from ${coverageWindows} ${w} where ${w.zoneId} = z.id) f
-    join ${coverageWindows} ${w} on ${w.zoneId} = z.id and ${w.startsAt} >= ${since}
-    group by ${w.zoneId} order by ${w.zoneId}`);
-  const gaps = await db
+  return db
     .select({
       zoneId: w.zoneId,
       decidedAt: epochMs(sql`${w.sealedAt}`),
@@ -174,14 +210,9 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
     })
     .from(w)
     .where(
-      sql`${isAsked} and ${w.state} = 'gap' and ${w.sealedAt} > ${since}
-        and ${w.gapReason} <> all(${sql.param([...exceptReasons])}::text[])`,
+      sql`${w.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${w.startsAt} >= ${since} and ${w.state} = 'gap'
+        and ${w.sealedAt} > ${since} and ${w.gapReason} <> all(${sql.param([...exceptReasons])}::text[])`,
     )
     .groupBy(w.zoneId, w.sealedAt)
     .orderBy(w.sealedAt);
-  const byZone = Map.groupBy(gaps, ({ zoneId }) => zoneId);
-  return zones.rows.map((zone) => ({
-    ...zone,
-    gaps: (byZone.get(zone.zoneId) ?? []).map(({ zoneId: _zoneId, ...gap }) => gap),
-  }));
 }

@@ -62,7 +62,11 @@ export const WHOLE_HORIZON: KnownHorizon = { keptMs: null, since: null, beforeMs
 export const BELIEVED_MS = 10 * 60_000;
 
 /** Returns the time that the platform keeps events if it has shown this time for at least `forMs`, else 72 hours. */
-export function keptFor({ keptMs, since }: KnownHorizon, now: number, forMs = BELIEVED_MS): number {
+export function keptFor(
+  { keptMs, since }: Pick<KnownHorizon, "keptMs" | "since">,
+  now: number,
+  forMs = BELIEVED_MS,
+): number {
   return keptMs !== null && since !== null && now - since >= forMs ? keptMs : KEPT_MS;
 }
 

@@ -1,25 +1,26 @@
 import type { Queryable } from "#db/client.ts";
 import { countUnreadable } from "#db/ingest/quarantine.ts";
-import { type KnownZone, listKnownZones, readCoverageHours } from "#db/proof/coverage-report.ts";
+import {
+  type KnownZone,
+  listKnownZones,
+  readCoverageHours,
+  readUndecided,
+  type UndecidedHour,
+} from "#db/proof/coverage-report.ts";
 import { readHorizon } from "#db/proof/horizons.ts";
 import { readSuspicions, type Suspicion } from "#db/proof/platform-health.ts";
 import { HELD_BACK } from "#ingest/rules/read-page.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { horizonAt, KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
-import {
-  type AssessedHour,
-  assessHours,
-  findNextToExpire,
-  type NextToExpire,
-} from "#proof/rules/hour-status.ts";
+import { KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
+import { type AssessedHour, assessHours } from "#proof/rules/hour-status.ts";
 import { GIVE_UP_MS } from "#proof/rules/judge-metrics.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;
   /** Start of the first known hour. */
   readonly firstHour: number;
-  /** The next hour to expire, inside or outside the requested span. */
-  readonly nextToExpire: NextToExpire | null;
+  /** The oldest undecided hour, inside or outside the requested span. */
+  readonly nextToExpire: UndecidedHour | null;
   readonly hours: readonly AssessedHour[];
   /** Routes that show fewer events than before. While there is one, no hour is sealed. */
   readonly suspicions: readonly Suspicion[];
@@ -45,15 +46,9 @@ export async function readZones(
     // Hours after today have no state.
     const end = Math.min(to, startOfDay(now) + DAY_MS);
     const span = { from: startOfHour(Math.max(from, firstHour)), to: end, hasEvidence };
-    const keptMs = keptFor(horizon, now);
-    const kept = { from: startOfHour(horizonAt(now, keptMs)), to: now, hasEvidence: false };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
-    const recent =
-      from <= kept.from && end >= now
-        ? hours.filter(({ startsAt }) => startsAt >= kept.from && startsAt < kept.to)
-        : assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
-    const nextToExpire = findNextToExpire(now, recent, keptMs);
-    zones.push({ ...zone, hours, suspicions, horizon, nextToExpire });
+    const [undecided] = await readUndecided(db, [zone.zoneId], now);
+    zones.push({ ...zone, hours, suspicions, horizon, nextToExpire: undecided?.oldest ?? null });
   }
   return zones;
 }

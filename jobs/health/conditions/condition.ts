@@ -11,6 +11,8 @@ import type { DiskSpace } from "#lib/disk.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { Severity } from "#model/kinds.ts";
 
+type Read<Rows> = (db: Queryable, zoneIds: readonly number[], nowMs: number) => Promise<Rows>;
+
 /** The database, the moment and the settings from which conditions are read. */
 export interface Scope {
   readonly db: Queryable;
@@ -23,27 +25,27 @@ export interface Scope {
   readonly destinations: readonly string[];
   /** Returns the disk of the embedded Postgres and its growth; null where they are not read. */
   readonly readDisk: (() => Promise<(DiskSpace & DailyGrowth) | null>) | null;
-  /** Calls `read` at most once: several conditions need the same rows. */
-  once<Read>(read: (scope: Scope) => Promise<Read>): Promise<Read>;
+  /** Calls `read` at most once: several conditions, and the metrics, need the same rows. */
+  readonly once: <Rows>(read: Read<Rows>) => Promise<Rows>;
 }
 
 type GivenScope = Pick<Scope, "db" | "nowMs" | "zoneIds"> & Partial<Omit<Scope, "once">>;
 
 export function openScope(given: GivenScope): Scope {
   const known = new Map<unknown, Promise<unknown>>();
-  const scope: Scope = {
+  return {
     pollEveryMs: 0,
     channels: null,
     destinations: [],
     readDisk: null,
     ...given,
-    once<Read>(read: (from: Scope) => Promise<Read>) {
-      const reading = (known.get(read) as Promise<Read> | undefined) ?? read(scope);
+    once<Rows>(read: Read<Rows>) {
+      const { db, zoneIds, nowMs } = given;
+      const reading = (known.get(read) as Promise<Rows> | undefined) ?? read(db, zoneIds, nowMs);
       known.set(read, reading);
       return reading;
     },
   };
-  return scope;
 }
 
 /** The subject of a condition: a zone, a channel by name, a silence by number; neither for the whole service. */

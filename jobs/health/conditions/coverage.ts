@@ -1,13 +1,15 @@
 /** Conditions of zones: hours that are lost or may be lost, answers of the platform that cannot be right, and plans that block visitors. */
+import type { Queryable } from "#db/client.ts";
 import { listReviewPlans, type ReviewPlanRow } from "#db/detection/exclusions.ts";
-import { readCoverageTrouble } from "#db/proof/coverage-report.ts";
+import { readGapBatches, readUndecided } from "#db/proof/coverage-report.ts";
 import { readSuspicions, readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";
 import { readReopenedHours } from "#db/proof/reopen-hours.ts";
 import { formatDecimal, formatDuration, formatHours, many, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { BELIEVED_MS, horizonAt, KEPT_MS, keptFor } from "#model/horizon.ts";
+import { BELIEVED_MS, KEPT_MS } from "#model/horizon.ts";
 import type { PlanHit } from "#model/review.ts";
+import { hoursToLoss } from "#proof/rules/hour-status.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 import { byZone, defineCondition, type Examined, type Scope, see, toStep } from "./condition.ts";
 
@@ -18,23 +20,19 @@ export function isWatched({ checkedAt }: Pick<ZoneHealth, "checkedAt">, nowMs: n
   return checkedAt !== null && nowMs - checkedAt <= WATCHED_MS;
 }
 
-export function readHealth({ db, zoneIds }: Scope): Promise<ZoneHealth[]> {
-  return readZoneHealth(db, zoneIds);
+/** An outage that continues keeps its alert open, and its first gaps count for as long. */
+const LOST_DAYS = 120;
+
+function readLost(db: Queryable, zoneIds: readonly number[], nowMs: number) {
+  return readGapBatches(db, zoneIds, { sinceMs: nowMs - LOST_DAYS * DAY_MS, exceptReasons: UNPREVENTABLE });
 }
 
-async function readTrouble(scope: Scope) {
-  const { db, zoneIds, nowMs } = scope;
-  const health = new Map((await scope.once(readHealth)).map((zone) => [zone.zoneId, zone]));
-  const zones = await readCoverageTrouble(db, {
-    zoneIds,
-    openBeforeMs: nowMs - HOUR_MS + 1,
-    // An outage that continues keeps its alert open, and its first gaps count for as long.
-    sinceMs: nowMs - 120 * DAY_MS,
-    exceptReasons: UNPREVENTABLE,
-  });
-  return zones.flatMap((zone) => {
+async function readTrouble({ once }: Scope) {
+  const health = new Map((await once(readZoneHealth)).map((zone) => [zone.zoneId, zone]));
+  const gaps = Map.groupBy(await once(readLost), ({ zoneId }) => zoneId);
+  return (await once(readUndecided)).flatMap((zone) => {
     const own = health.get(zone.zoneId);
-    return own === undefined ? [] : [{ ...zone, health: own }];
+    return own === undefined ? [] : [{ ...zone, gaps: gaps.get(zone.zoneId) ?? [], health: own }];
   });
 }
 type Trouble = Awaited<ReturnType<typeof readTrouble>>[number];
@@ -49,7 +47,7 @@ function gapsOfAlert(
   { gaps }: Trouble,
   { alert, isOpen, nowMs }: Pick<Examined, "alert" | "isOpen" | "nowMs">,
 ) {
-  // Gaps of the quiet time before a resolve were not stored when it was decided.
+  // Gaps of the hour before a resolve were not stored when it was decided.
   const reportedUntil =
     alert?.resolvedAt == null ? nowMs - LATE_GAPS_MS : alert.resolvedAt.getTime() - SETTLED_MS;
   const since = isOpen && alert !== null ? alert.firedAt.getTime() - 1 : reportedUntil;
@@ -71,7 +69,7 @@ const gap = defineCondition<Trouble>({
   fingerprint: "coverage.gap",
   severity: "critical",
   isShownEarly: true,
-  read: (scope) => scope.once(readTrouble),
+  read: readTrouble,
   find(zone, moment) {
     const reported = gapsOfAlert(zone, moment);
     const gaps = reported.length > 0 ? reported : zone.gaps.filter(({ to }) => to > moment.nowMs - KEPT_MS);
@@ -102,20 +100,19 @@ const nearLoss = defineCondition<Trouble>({
   fingerprint: "coverage.loss",
   severity: "warning",
   isShownEarly: true,
-  read: (scope) => scope.once(readTrouble),
+  read: readTrouble,
   find(zone, { nowMs, isOpen }) {
-    const { zoneId, oldestOpenAt, gaps, health } = zone;
-    if (oldestOpenAt === null || (!isOpen && isFirstCopy(zone, nowMs))) return null;
-    const leftMs = oldestOpenAt - horizonAt(nowMs, keptFor(health.horizon, nowMs));
-    const hoursLeft = Math.max(0, leftMs) / HOUR_MS;
-    if (hoursLeft >= WARNING_HOURS) return null;
+    const { zoneId, oldest, gaps, health } = zone;
+    const hoursLeft = hoursToLoss(oldest);
+    if (oldest === null || hoursLeft === null || hoursLeft >= WARNING_HOURS) return null;
+    if (!isOpen && isFirstCopy(zone, nowMs)) return null;
     const isGapReported = gaps.some(({ decidedAt }) => decidedAt > nowMs - SETTLED_MS);
     return {
       severity: hoursLeft < ERROR_HOURS ? "error" : "warning",
       since: nowMs,
       headline: `Zone ${zoneId}: in ${formatHours(hoursLeft)} the platform begins to forget an hour that is not proven complete`,
       next: see(`coverage --zone ${zoneId}`),
-      graceMs: isGapReported || isDecidedSoon(leftMs, health, nowMs) ? Number.POSITIVE_INFINITY : 0,
+      graceMs: isGapReported || isDecidedSoon(oldest.leftMs, health, nowMs) ? Number.POSITIVE_INFINITY : 0,
     };
   },
   recovered: ({ zoneId }) => `Zone ${zoneId}: no hour is about to be lost any more`,
@@ -142,7 +139,7 @@ const suspect = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<typeo
   // A route may be suspect for a moment.
   graceMs: 15 * MINUTE_MS,
   isShownEarly: true,
-  read: async (scope) => byZone(scope, await readSuspicions(scope.db, scope.zoneIds)),
+  read: async (scope) => byZone(scope, await scope.once(readSuspicions)),
   find({ zoneId, rows: [first] }) {
     if (first === undefined) return null;
     return {
@@ -160,7 +157,7 @@ const horizon = defineCondition<ZoneHealth>({
   fingerprint: "coverage.horizon",
   severity: "error",
   graceMs: BELIEVED_MS,
-  read: (scope) => scope.once(readHealth),
+  read: ({ once }) => once(readZoneHealth),
   find({ zoneId, horizon: { keptMs, since, beforeMs } }) {
     if (keptMs === null || since === null) return null;
     const until = showTime(since);
@@ -180,7 +177,7 @@ const reopened = defineCondition<{ zoneId: number; rows: Awaited<ReturnType<type
   severity: "warning",
   // A reopened hour is usually repaired and sealed again within one cycle.
   graceMs: HOUR_MS,
-  read: async (scope) => byZone(scope, await readReopenedHours(scope.db, scope.zoneIds)),
+  read: async (scope) => byZone(scope, await scope.once(readReopenedHours)),
   find({ zoneId, rows }) {
     const [first] = rows;
     if (first === undefined) return null;

@@ -5,6 +5,7 @@ import { type AlertRecord, parseDetails, toAlertRecord } from "#alerts/rules/ale
 import { type SignedSilence, toSilencedAlert, toSilences, wouldMute } from "#alerts/rules/silence.ts";
 import { listAlerts } from "#db/alerts/alert-reports.ts";
 import { readSilences } from "#db/alerts/silences.ts";
+import type { Queryable } from "#db/client.ts";
 import { readChannelStatuses, readFailingChannels } from "#db/delivery/channel-states.ts";
 import { countGivenUp } from "#db/delivery/deliveries.ts";
 import {
@@ -18,7 +19,7 @@ import { cutText } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { UNRESOLVED_STATES } from "#model/kinds.ts";
-import { defineCondition, type Scope, see, toStep } from "./condition.ts";
+import { defineCondition, see, toStep } from "./condition.ts";
 
 /** A receiver that restarts needs no alert. A receiver that fails for longer has kept notifications from on-call. */
 const GRACE_MS = 15 * MINUTE_MS;
@@ -35,8 +36,8 @@ export const channel = defineCondition<ChannelTrouble>({
   of: "channel",
   severity: "error",
   isShownEarly: true,
-  async read({ db, nowMs, channels }) {
-    const statuses = await readChannelStatuses(db);
+  async read({ db, nowMs, channels, once }) {
+    const statuses = await once(readChannelStatuses);
     const configured = channels ?? statuses.map((status) => status.channel);
     const { failing } = await readFailingChannels(db, { channels: configured, graceMs: GRACE_MS });
     const former = statuses.map((status) => status.channel).filter((one) => !configured.includes(one));
@@ -176,7 +177,7 @@ interface Muting {
 }
 
 /** Returns the silences that are in force, and those that ended since the oldest open alert about Longwatch itself. */
-async function readMuting({ db, nowMs }: Scope): Promise<Muting[]> {
+async function readMuting(db: Queryable, _zoneIds: readonly number[], nowMs: number): Promise<Muting[]> {
   // A silence may have ended while the service was down.
   const own = await listAlerts(db, { states: UNRESOLVED_STATES, kinds: ["self"], limit: MOST_ALERTS });
   const fromMs = Math.min(nowMs, ...own.map(({ firedAt }) => firedAt.getTime()));
@@ -207,7 +208,7 @@ const silenceEnd = defineCondition<Muting>({
   of: "silence",
   fingerprint: "silence.end",
   severity: "info",
-  read: (scope) => scope.once(readMuting),
+  read: ({ once }) => once(readMuting),
   find({ silence, muted }, { nowMs }) {
     const leftMs = silence.expiresAtMs - nowMs;
     if (!endsSoon(silence, nowMs) || muted.length === 0) return null;
@@ -237,7 +238,7 @@ const silenceHides = defineCondition<Muting>({
   of: "silence",
   fingerprint: "silence.hidden",
   severity: "warning",
-  read: (scope) => scope.once(readMuting),
+  read: ({ once }) => once(readMuting),
   find({ silence, muted }, { nowMs, isOpen }) {
     const hidden = muted.filter(({ record }) => isHiddenCritical(record, silence.id));
     if (silence.expiresAtMs <= nowMs || (hidden.length === 0 && !isOpen)) return null;

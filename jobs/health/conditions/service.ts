@@ -4,12 +4,12 @@ import type { DailyGrowth } from "#db/health/service-status.ts";
 import { type HeldCounts, readHeldCounts } from "#db/ingest/held-entries.ts";
 import { type Pause, readPauses } from "#db/ingest/request-budgets.ts";
 import { readKeyProblem } from "#db/people/pseudonymise.ts";
-import type { ZoneHealth } from "#db/proof/platform-health.ts";
+import { readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";
 import { type DiskSpace, describeDisk, formatBytes } from "#lib/disk.ts";
 import { many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { defineCondition, type Scope } from "./condition.ts";
-import { COVERAGE_CONDITIONS, isWatched, readHealth } from "./coverage.ts";
+import { COVERAGE_CONDITIONS, isWatched } from "./coverage.ts";
 import { DELIVERY_CONDITIONS } from "./delivery.ts";
 import { notRunning } from "./processes.ts";
 
@@ -54,7 +54,7 @@ function isRefused({ answeredAt, refusedSince }: ZoneHealth, nowMs: number): boo
 }
 
 async function readWatched(scope: Scope): Promise<readonly ZoneHealth[]> {
-  return (await scope.once(readHealth)).filter((zone) => isWatched(zone, scope.nowMs));
+  return (await scope.once(readZoneHealth)).filter((zone) => isWatched(zone, scope.nowMs));
 }
 
 /** There is one alert whatever the number of zones, because there is one key. */

@@ -1,4 +1,5 @@
 /** The state of the whole service, not of this process, as metrics that are read from the database at every scrape. */
+
 import type { Gauge } from "prom-client";
 import { readZoneArchives } from "#db/archive/archived-days.ts";
 import type { Database } from "#db/client.ts";
@@ -6,15 +7,14 @@ import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { countGapHours, countOpenAlerts, readServiceStatus } from "#db/health/service-status.ts";
 import { readBudget } from "#db/ingest/request-budgets.ts";
-import { readCoveredHours } from "#db/proof/covered-hours.ts";
-import { readKeptMs } from "#db/proof/horizons.ts";
+import { readUndecided } from "#db/proof/coverage-report.ts";
 import { readSuspicions } from "#db/proof/platform-health.ts";
+import { readReopenedHours } from "#db/proof/reopen-hours.ts";
 import { sumDestinations } from "#delivery/forwarding/destinations.ts";
 import { judgeableHours } from "#detection/rules/find-late.ts";
-import { countConditions } from "#health/service/attention.ts";
-import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { horizonAt, startOfHour } from "#model/horizon.ts";
-import type { ServiceView } from "#operations/service-life.ts";
+import { countConditions, openServiceScope } from "#health/service/attention.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { QueryContext } from "#operations/operation.ts";
 import { hoursToLoss } from "#proof/rules/hour-status.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 
@@ -22,11 +22,9 @@ import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 const GAP_DAYS = 30;
 const NEWEST_DAYS = 4;
 
-interface BacklogParts {
+interface BacklogParts extends Pick<QueryContext, "now" | "service"> {
   readonly db: Database["db"];
-  readonly now: number;
   readonly zoneIds: readonly number[];
-  readonly service: ServiceView;
   /** Rejects if this process lacks the key with which the database's pseudonyms were made. */
   readonly openKey: () => Promise<unknown>;
 }
@@ -35,28 +33,29 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
 
 /** Returns the values under the names of their metrics. A value that is null is not shown. */
 export async function readBacklog({ db, now, zoneIds, service, openKey }: BacklogParts) {
+  // The conditions need the same rows.
+  const scope = await openServiceScope({ db, now, service }, zoneIds);
   const status = await readServiceStatus(db, zoneIds, now - NEWEST_DAYS * DAY_MS);
   const gaps = await countGapHours(db, { fromMs: now - GAP_DAYS * DAY_MS, unwatched: UNPREVENTABLE });
-  // One hour more than the platform shows: if it is not recorded, the next one is the zone's first.
-  const range = { fromMs: startOfHour(horizonAt(now)) - HOUR_MS, toMs: now + HOUR_MS };
-  const suspicions = await readSuspicions(db, zoneIds);
+  const undecided = await scope.once(readUndecided);
+  const suspicions = await scope.once(readSuspicions);
+  const reopened = await scope.once(readReopenedHours);
   const unjudged = await readUnjudgedZones(db, judgeableHours(now));
-  const describe = async ({ zoneId, newestAt }: (typeof status.zones)[number]) => {
-    const hours = await readCoveredHours(db, zoneId, range);
-    const keptMs = await readKeptMs(db, zoneId, now);
-    const waiting = unjudged.find((one) => one.zoneId === zoneId);
+  const describe = ({ zoneId, newestAt }: (typeof status.zones)[number]) => {
+    const isOwn = (one: { readonly zoneId: number }) => one.zoneId === zoneId;
+    const waiting = unjudged.find(isOwn);
     return {
       zoneId,
       gap_hours: gaps.get(zoneId) ?? 0,
       ingest_lag_seconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-      hours_to_loss: hoursToLoss(now, hours, { firstHour: hours[0]?.startsAt, keptMs }),
-      platform_suspect: suspicions.some((one) => one.zoneId === zoneId),
-      hours_reopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
+      hours_to_loss: hoursToLoss(undecided.find(isOwn)?.oldest),
+      platform_suspect: suspicions.some(isOwn),
+      hours_reopened: reopened.filter(isOwn).length,
       hours_unjudged: waiting?.hours ?? 0,
       unjudged_age_seconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,
     };
   };
-  const channels = await readChannelStatuses(db);
+  const channels = await scope.once(readChannelStatuses);
   const names = service.alerting().destinations.map(({ name }) => name);
   const archives = await readZoneArchives(db);
   const budget = await readBudget(db, service.requestBudget);
@@ -75,7 +74,7 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
       },
     ],
     alerts: (await countOpenAlerts(db)).map(({ count, ...labels }) => ({ ...labels, alerts: count })),
-    conditions: await countConditions({ db, now, service }, zoneIds),
+    conditions: await countConditions(scope),
     channels: channels.map(({ channel, state, waiting, dead }) => ({
       channel,
       channel_circuit_open: state !== "closed",
@@ -103,7 +102,7 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
       { zoneId, kind: "events", archive_bytes: eventBytes },
       { zoneId, kind: "records", archive_bytes: recordBytes },
     ]),
-    zones: await Promise.all(status.zones.map(describe)),
+    zones: status.zones.map(describe),
   };
 }
 

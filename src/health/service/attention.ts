@@ -2,11 +2,11 @@
 import { countSelfAlerts } from "#db/alerts/alert-reports.ts";
 import { listWatchedZones } from "#db/proof/platform-health.ts";
 import {
-  type Condition,
   type Examined,
   examine,
   listShown,
   openScope,
+  type Scope,
 } from "#jobs/health/conditions/condition.ts";
 import { WATCHED_MS } from "#jobs/health/conditions/coverage.ts";
 import { assessService, findMissing } from "#jobs/health/conditions/processes.ts";
@@ -31,16 +31,16 @@ interface Asked extends Pick<QueryContext, "db" | "now"> {
   readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels" | "alerting">;
 }
 
-/** Examines the conditions, also those of zones that some process watches. The disk is not read. */
-export async function examineService(
+/** Opens the scope of the conditions, also those of zones that some process watches. The disk is not read. */
+export async function openServiceScope(
   { db, now: nowMs, service }: Asked,
   seen: readonly number[],
-  { conditions = CONDITIONS, zoneIds = null }: Partial<Asking> = {},
-): Promise<Examined[]> {
+  zoneIds: readonly number[] | null = null,
+): Promise<Scope> {
   const channels = service.configuredChannels();
   const watched = await listWatchedZones(db, nowMs - WATCHED_MS);
   const visible = watched.filter((zoneId) => zoneIds === null || zoneIds.includes(zoneId));
-  const scope = openScope({
+  return openScope({
     db,
     nowMs,
     zoneIds: [...new Set([...seen, ...visible])],
@@ -48,13 +48,11 @@ export async function examineService(
     channels: channels === null ? null : [...channels],
     destinations: service.alerting().destinations.map(({ name }) => name),
   });
-  return examine(scope, conditions);
 }
 
-interface Asking {
-  readonly conditions: readonly Condition[];
-  /** The zones that the caller asks for; null is every zone. */
-  readonly zoneIds: readonly number[] | null;
+/** Examines every condition of the service. */
+export async function examineService(asked: Asked, seen: readonly number[]): Promise<Examined[]> {
+  return examine(await openServiceScope(asked, seen), CONDITIONS);
 }
 
 /** Returns what needs attention, the most urgent first. A caller of some zones sees nothing of the service as a whole. */
@@ -66,7 +64,7 @@ export async function readAttention(
   const isWhole = asked.caller.zoneIds === null;
   const conditions = CONDITIONS.filter((one) => isWhole || one.of === "zone");
   const ids = seen.map(({ zoneId }) => zoneId);
-  const shown = listShown(await examineService(asked, ids, { conditions, zoneIds }));
+  const shown = listShown(await examine(await openServiceScope(asked, ids, zoneIds), conditions));
   const others = isWhole
     ? (await countSelfAlerts(asked.db)) - shown.filter(({ isOpen }) => isOpen).length
     : 0;
@@ -78,8 +76,8 @@ export async function readAttention(
 }
 
 /** Returns how often each condition needs attention, under the name of its metric. */
-export async function countConditions(asked: Asked, zoneIds: readonly number[]) {
-  const shown = listShown(await examineService(asked, zoneIds));
+export async function countConditions(scope: Scope) {
+  const shown = listShown(await examine(scope, CONDITIONS));
   return CONDITIONS.map((one) => ({
     condition: one.name,
     conditions: shown.filter(({ condition }) => condition === one).length,
@@ -88,14 +86,17 @@ export async function countConditions(asked: Asked, zoneIds: readonly number[]) 
 
 /** Returns the checks of /readyz that come from conditions. A headline may quote an error, which the public must not read. */
 export function listReadyChecks(ask: () => Asked, zoneIds: readonly number[]) {
-  return CONDITIONS.filter(({ ready }) => ready === true).map((condition) => ({
+  const conditions = CONDITIONS.filter(({ ready }) => ready === true);
+  const examineAll = async () => listShown(await examine(await openServiceScope(ask(), zoneIds), conditions));
+  // The checks of one probe run at once and share one examination.
+  let examining: ReturnType<typeof examineAll> | null = null;
+  return conditions.map((condition) => ({
     name: condition.name,
     isRequired: false,
     async check(): Promise<{ state: HealthState; detail?: string }> {
-      const shown = listShown(await examineService(ask(), zoneIds, { conditions: [condition] }));
-      return shown.length === 0
-        ? { state: "ok" }
-        : { state: "degraded", detail: "longwatch status says more" };
+      examining ??= examineAll().finally(() => (examining = null));
+      const isShown = (await examining).some((one) => one.condition === condition);
+      return isShown ? { state: "degraded", detail: "longwatch status says more" } : { state: "ok" };
     },
   }));
 }

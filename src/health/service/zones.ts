@@ -2,9 +2,7 @@
 import { z } from "zod";
 import { readLearning } from "#db/detection/judged-hours.ts";
 import { type OpenWork, readOpenWork, readServiceStatus } from "#db/health/service-status.ts";
-import { listKnownZones } from "#db/proof/coverage-report.ts";
-import { readCoveredHours } from "#db/proof/covered-hours.ts";
-import { readKeptMs } from "#db/proof/horizons.ts";
+import { listKnownZones, readHourStates, readUndecided } from "#db/proof/coverage-report.ts";
 import { readSuspicions } from "#db/proof/platform-health.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
@@ -30,7 +28,9 @@ export const Zone = z
     hoursToLoss: z
       .number()
       .nullable()
-      .describe("Hours until the platform forgets the oldest open hour; null if no hour is open."),
+      .describe(
+        "Hours until the platform begins to forget the oldest ended hour that is neither sealed nor a gap; null if there is none.",
+      ),
     copying: z
       .object({ hours: z.number().int(), done: z.number().int() })
       .nullable()
@@ -120,7 +120,7 @@ export async function describeZones(
     readServiceStatus(db, ids, now - RECENT_MS),
     readOpenWork(db, ids),
     readSuspicions(db, ids),
-    readProgress(db, zones, now),
+    readProgress(db, ids, now),
     readLearning(db, ids, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
@@ -150,23 +150,19 @@ export async function describeZones(
   });
 }
 
-/** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
 async function readProgress(
   db: QueryContext["db"],
-  zones: readonly SeenZone[],
+  ids: readonly number[],
   now: number,
 ): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
-  const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
-  for (const { zoneId, firstHour } of zones) {
-    const hours = await readCoveredHours(db, zoneId, range);
-    const keptMs = await readKeptMs(db, zoneId, now);
-    found.set(zoneId, {
-      hoursToLoss: hoursToLoss(now, hours, { firstHour, keptMs }),
-      copying: copyProgress(now, hours, keptMs),
-    });
-  }
-  return found;
+  const hours = Map.groupBy(await readHourStates(db, ids, range), ({ zoneId }) => zoneId);
+  return new Map(
+    (await readUndecided(db, ids, now)).map(({ zoneId, oldest, keptMs }) => [
+      zoneId,
+      { hoursToLoss: hoursToLoss(oldest), copying: copyProgress(now, hours.get(zoneId) ?? [], keptMs) },
+    ]),
+  );
 }
 
 const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {

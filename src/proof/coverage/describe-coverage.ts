@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
-import type { AssessedHour } from "#proof/rules/hour-status.ts";
+import { type AssessedHour, hoursToLoss } from "#proof/rules/hour-status.ts";
 import type { CoverageAnswer, CoverageHour } from "./hours.ts";
 
 type Zone = CoverageAnswer["zones"][number];
@@ -80,8 +80,8 @@ function describeDoubts({ suspicions }: Zone, hours: readonly CoverageHour[]): s
 
 function describeNext({ nextToExpire: next }: Zone, now: number): string {
   if (next === null) return "no hour is at risk: every ended hour that the platform still has is sealed";
-  const hoursToLoss = (Date.parse(next.expiresAt) - now) / HOUR_MS;
-  return `next to expire: ${showTime(next.startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
+  const hours = hoursToLoss({ leftMs: Date.parse(next.expiresAt) - now }) ?? 0;
+  return `next to expire: ${showTime(next.startsAt)} UTC, ${hours.toFixed(1)} hours to loss`;
 }
 
 export type DrawnHour = Pick<AssessedHour, "startsAt" | "status">;

@@ -89,10 +89,10 @@ const CoveredZone = z
     nextToExpire: z
       .object({
         startsAt: IsoTime,
-        expiresAt: IsoTime.describe("When the platform forgets the first event of the hour."),
+        expiresAt: IsoTime.describe("When the platform begins to forget the hour."),
       })
       .nullable()
-      .describe("The oldest hour that is not sealed and that the platform still has, in any time range."),
+      .describe("The oldest hour that is neither sealed nor a gap, in any time range."),
     suspicions: z
       .array(z.object({ since: IsoTime, reason: Name }))
       .describe("Why the platform's answers are incomplete. While the list is not empty, no hour is sealed."),
@@ -232,7 +232,7 @@ function toZone(
     firstHour: toIso(firstHour),
     nextToExpire: next && {
       startsAt: toIso(next.startsAt),
-      expiresAt: toIso(Math.round(now + next.hoursToLoss * HOUR_MS)),
+      expiresAt: toIso(now + next.leftMs),
     },
     suspicions: suspicions.map(({ since, reason }) => ({ since: toIso(since), reason })),
   };

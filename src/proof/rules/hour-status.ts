@@ -97,26 +97,12 @@ const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
   evidence: null,
 };
 
-export interface NextToExpire {
-  readonly startsAt: number;
-  /** Hours until the platform forgets the hour's first event. */
-  readonly hoursToLoss: number;
-}
-
-/** Returns the oldest ended hour that the platform still has whole and that is not proven complete, or null. */
-export function findNextToExpire(
-  now: number,
-  hours: readonly AssessedHour[],
-  keptMs: number,
-): NextToExpire | null {
-  const horizon = horizonAt(now, keptMs);
-  const next = hours.find(
-    ({ startsAt, status }) =>
-      (status === "searched" || status === "open") && startsAt >= horizon && startsAt + HOUR_MS <= now,
-  );
-  return next === undefined
-    ? null
-    : { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizon) / HOUR_MS };
+/**
+ * Returns the hours until the platform begins to forget the oldest undecided hour of a zone; 0 once it has begun to, null if
+ * every ended hour is sealed or a gap.
+ */
+export function hoursToLoss(oldest: { readonly leftMs: number } | null | undefined): number | null {
+  return oldest ? Math.max(0, oldest.leftMs) / HOUR_MS : null;
 }
 
 /**
@@ -213,29 +199,4 @@ function joined(one: Gap, next: Gap): Gap {
     upstreamCount: isCounted ? (one.upstreamCount ?? 0) + (next.upstreamCount ?? 0) : null,
     reasons: [...new Set([...one.reasons, ...next.reasons])],
   };
-}
-
-interface Zone {
-  /** Start of the zone's first known hour. The platform had begun to forget this hour when the zone was first watched. */
-  readonly firstHour?: number | undefined;
-  readonly keptMs?: number;
-}
-
-/**
- * Returns the hours until the platform begins to forget the oldest ended undecided hour; 0 once it has begun to, null
- * when every hour is sealed or a gap. An hour without a row is undecided. Times in epoch ms.
- */
-export function hoursToLoss(
-  now: number,
-  hours: readonly Pick<CoveredHour, "startsAt" | "state">[],
-  { firstHour, keptMs }: Zone = {},
-): number | null {
-  const states = new Map(hours.map(({ startsAt, state }) => [startsAt, state]));
-  const horizon = horizonAt(now, keptMs);
-  for (let hour = startOfHour(horizon); hour + HOUR_MS <= now; hour += HOUR_MS) {
-    // Nobody could have copied the beginning of the first hour.
-    const isCut = hour === firstHour && hour < horizon;
-    if (!isCut && (states.get(hour) ?? "open") === "open") return Math.max(0, hour - horizon) / HOUR_MS;
-  }
-  return null;
 }
