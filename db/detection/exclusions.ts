@@ -17,7 +17,7 @@ import { knownSources } from "../schema/sources.ts";
 
 const e = alias(wafEvents, "e");
 
-/** A rule with fewer events on the clause in two days may be quiet by chance. */
+/** A rule with fewer events on the clause in two days may be silent by chance. */
 const FEWEST_BEFORE = 20;
 
 interface Watching {

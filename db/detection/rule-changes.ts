@@ -124,8 +124,8 @@ export async function readRuleActions(
   return rows;
 }
 
-/** Rules that are quiet. Times are epoch ms. */
-interface QuietScope {
+/** The silent rules to read. Times are epoch ms. */
+interface SilentScope {
   readonly nowMs: number;
   /** Start of the days that are read, and the fewest events in them. */
   readonly daysFromMs: number;
@@ -138,7 +138,7 @@ interface QuietScope {
   readonly limit: number;
 }
 
-interface QuietRule extends SeriesKey {
+interface SilentRule extends SeriesKey {
   /** The minute of its last event, since the epoch. */
   readonly lastMinute: number;
   /** One entry per hour of the week up to that event: hour since the epoch, and events. */
@@ -146,14 +146,14 @@ interface QuietRule extends SeriesKey {
 }
 
 /** Returns the rules that usually have events and had none for a while, those that miss most first. */
-export async function readQuietRules(db: Queryable, scope: QuietScope): Promise<QuietRule[]> {
+export async function readSilentRules(db: Queryable, scope: SilentScope): Promise<SilentRule[]> {
   const { nowMs, daysFromMs, atLeast, lastFromMs, lastToMs, missing, limit } = scope;
-  const { rows } = await db.execute<{ [Key in keyof QuietRule]: QuietRule[Key] }>(sql`
+  const { rows } = await db.execute<{ [Key in keyof SilentRule]: SilentRule[Key] }>(sql`
     with busy as materialized (
       select ${b.zoneId}, ${b.ruleId}, sum(${b.total})::float8 as total from ${ruleBuckets} ${b}
       where ${b.width} = 86400 and ${b.startsAt} >= ${new Date(daysFromMs)} and ${b.ruleId} <> ''
       group by ${b.zoneId}, ${b.ruleId} having sum(${b.total}) >= ${atLeast}),
-    quiet as (
+    silent as (
       select busy.*, last.starts_at as last_at,
         total / 168 * extract(epoch from ${new Date(nowMs)}::timestamptz - last.starts_at) / 3600 as missing
       from busy cross join lateral (
@@ -161,7 +161,7 @@ export async function readQuietRules(db: Queryable, scope: QuietScope): Promise<
         where ${b.zoneId} = busy.zone_id and ${b.ruleId} = busy.rule_id and ${b.width} = (select 60)
         order by ${b.startsAt} desc limit 1) last),
     asked as materialized (
-      select * from quiet where missing >= ${missing}
+      select * from silent where missing >= ${missing}
         and last_at >= ${new Date(lastFromMs)} and last_at < ${new Date(lastToMs)}
       order by missing desc, zone_id, rule_id limit ${limit})
     select zone_id as "zoneId", rule_id as "ruleId", (extract(epoch from last_at) / 60)::integer as "lastMinute", (

@@ -107,7 +107,7 @@ export const silences = pgTable(
 );
 
 /**
- * Exclusions that Longwatch has proposed, one row per clause. `followedAt` is set when the rule went quiet on the clause
+ * Exclusions that Longwatch has proposed, one row per clause. `followedAt` is set when the rule fell silent on the clause
  * while its path did not. Written by judge-verdicts and learn-usual. Templates come from requests: hostile text.
  */
 export const exclusions = pgTable(

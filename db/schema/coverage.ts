@@ -131,7 +131,7 @@ export const zoneSuspicions = pgTable(
  * the detector, and read by the sweep and poll-events.
  */
 export const platformHealth = pgTable("platform_health", {
-  /** Since when the zone has been watched without a break. The zone cannot count as quiet for longer than that. */
+  /** Since when the zone has been watched without a break. The zone cannot count as unpolled for longer than that. */
   watchedSince: timestamp({ withTimezone: true, precision: 3 }).notNull(),
   /** When report-service last checked; null before that. */
   checkedAt: timestamp({ withTimezone: true, precision: 3 }),

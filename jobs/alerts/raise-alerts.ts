@@ -252,7 +252,7 @@ async function raiseEach(
   const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
-  const quiet: UnnotifiedResolve[] = [];
+  const unnotified: UnnotifiedResolve[] = [];
   const unsent: AlertSpike[] = [];
   const fail = (spikeId: number, thrown: unknown) => {
     failures.push(thrown);
@@ -273,7 +273,7 @@ async function raiseEach(
       if (!isChanged) continue;
       const resolve =
         row === null || alert === null ? null : toUnnotifiedResolve(row, alert, spike, decision);
-      if (resolve !== null) quiet.push(resolve);
+      if (resolve !== null) unnotified.push(resolve);
       else if (row === null && spike.closedAtMs === null && members.length === 0 && isUnsent(decision))
         unsent.push(spike);
       else reasons.push(...(await raiseSpike(database, { spike, members }, context, assess)));
@@ -295,7 +295,8 @@ async function raiseEach(
         );
     }
   }
-  const resolved = quiet.length === 0 ? 0 : await resolveUnnotified(database.db, quiet, context.nowMs);
+  const resolved =
+    unnotified.length === 0 ? 0 : await resolveUnnotified(database.db, unnotified, context.nowMs);
   return { reasons: [...reasons, ...Array<NotifyReason>(resolved).fill("resolved")], failures };
 }
 

@@ -1,6 +1,6 @@
 /** Finds silent rules, and stores changes of rules. */
 import type { Database, Queryable } from "#db/client.ts";
-import { type ChangesRow, readChanges, readQuietRules } from "#db/detection/rule-changes.ts";
+import { type ChangesRow, readChanges, readSilentRules } from "#db/detection/rule-changes.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { openSpike, readSearchedThrough, updateSpike } from "#db/detection/spikes.ts";
 import { readActiveRules, readTrend } from "#db/detection/trends.ts";
@@ -12,7 +12,7 @@ import {
   judgeSilence,
   LEAST_EVENTS,
   LEAST_MISSING,
-  LEAST_QUIET_MINUTES,
+  LEAST_SILENT_MINUTES,
   LEVEL_MINUTES,
   type LevelOf,
   profileHours,
@@ -45,20 +45,20 @@ export async function findSilentRules(
   db: Queryable,
   nowMs: number,
 ): Promise<(NewChange & { readonly zoneId: number })[]> {
-  const quiet = await readQuietRules(db, {
+  const silent = await readSilentRules(db, {
     nowMs,
     daysFromMs: nowMs - 2 * WEEK_MS,
     atLeast: LEAST_EVENTS,
     missing: LEAST_ON_AVERAGE,
     lastFromMs: nowMs - WEEK_MS,
-    lastToMs: nowMs - LEAST_QUIET_MINUTES * MINUTE_MS,
+    lastToMs: nowMs - LEAST_SILENT_MINUTES * MINUTE_MS,
     limit: RULES_PER_RUN,
   });
-  if (quiet.length === 0) return [];
+  if (silent.length === 0) return [];
   const covered = await readSearchedThrough(db, { afterMs: nowMs - 2 * WEEK_MS - HOUR_MS, untilMs: nowMs });
   const byZone = Map.groupBy(covered, ({ zoneId }) => zoneId);
   const found: (NewChange & { readonly zoneId: number })[] = [];
-  for (const [zoneId, rules] of Map.groupBy(quiet, (one) => one.zoneId)) {
+  for (const [zoneId, rules] of Map.groupBy(silent, (one) => one.zoneId)) {
     const view = viewZone(byZone.get(zoneId) ?? [], nowMs);
     const through = readThrough(view, nowMs);
     if (!view.isReady || through === null) continue;

@@ -246,7 +246,7 @@ const Item = z
 export const listProposed = defineQuery({
   name: "exclusion.list",
   summary: "List proposed exclusions, newest first, and watch those that were followed",
-  description: `Lists at most ${MOST}. Longwatch applies no exclusion: one counts as followed if its rule went quiet on the path.`,
+  description: `Lists at most ${MOST}. Longwatch applies no exclusion: one counts as followed if its rule fell silent on the path.`,
   http: ["GET", "/api/v1/exclusions"],
   tag: "Trends",
   scope: "read",

@@ -54,7 +54,7 @@ export function profileHours({ lastHour, countOf, isUnknownHour }: WeekOfHours):
   return { expectedAt, mean, variance, known };
 }
 
-/** Long enough to hold events of a quiet zone, and short enough to see its silence soon. */
+/** Long enough to hold events of a zone with few, and short enough to see its silence soon. */
 export const LEVEL_MINUTES = 30;
 
 /** A zone's hours, and its newest minutes. */
@@ -66,27 +66,27 @@ interface ZoneCounts extends WeekOfHours {
 }
 
 /** A rule without events for some minutes, of which `usual` were to be expected in the hour. */
-interface QuietHour {
+interface SilentHour {
   readonly hour: number;
   readonly usual: number;
-  readonly quietMinutes: number;
+  readonly silentMinutes: number;
 }
 
 /** Returns the zone's events in an hour as a share of what is usual without this rule, at most 1. */
-export type LevelOf = (quiet: QuietHour) => number;
+export type LevelOf = (silent: SilentHour) => number;
 
 /**
  * Returns the function for a zone. A silent rule has no part in the zone's events, so it has none in what is usual. Of
- * the open hour the last half hour counts, because only what is over is known; of a rule that is quiet for less, only the
+ * the open hour the last half hour counts, because only what is over is known; of a rule that is silent for less, only the
  * minutes since, because a zone that falls silent does so with all of its rules at once.
  */
 export function createZoneLevel({ through, countAt, ...week }: ZoneCounts): LevelOf {
   const { expectedAt } = profileHours(week);
   const openHour = Math.floor(through / 60);
-  return ({ hour, usual, quietMinutes }) => {
+  return ({ hour, usual, silentMinutes }) => {
     let [count, expected] = [week.countOf(hour), expectedAt(hour)];
     if (hour === openHour) {
-      const from = through - Math.min(quietMinutes, LEVEL_MINUTES);
+      const from = through - Math.min(silentMinutes, LEVEL_MINUTES);
       [count, expected] = [0, 0];
       for (let minute = from; minute < through; minute += 1) {
         count += countAt(minute);
@@ -106,7 +106,7 @@ const LEAST_KNOWN_HOURS = 96;
 /** A rule with fewer events in a week cannot be silent. */
 export const LEAST_EVENTS = (LEAST_PER_DAY * LEAST_KNOWN_HOURS) / 24;
 /** Copying an event and counting it takes a while. */
-export const LEAST_QUIET_MINUTES = 5;
+export const LEAST_SILENT_MINUTES = 5;
 /** Longer ago no alert is of use. It is also the most hours that a judgement adds up. */
 const LONGEST_HOURS = 168;
 /** Fewer missing events prove nothing, however regular the rule is. */
@@ -128,12 +128,12 @@ interface Gap {
 /**
  * Returns the events that are missing since the rule's last one, if their absence is no chance; null otherwise. Events of
  * a rule come in heaps, so their hourly counts are taken as negative binomial: a Poisson distribution would call every
- * quiet evening a silence. Hours that are not known add nothing, and hours in which the whole zone is quiet little.
+ * evening with few events a silence. Hours that are not known add nothing, and hours in which the whole zone has few add little.
  */
 export function judgeSilence(gap: Gap): number | null {
   const { profile, lastMinute, through, isUnknownHour, levelOf } = gap;
   const isBusy = profile.known >= LEAST_KNOWN_HOURS && profile.mean * 24 >= LEAST_PER_DAY;
-  if (!isBusy || through - lastMinute < LEAST_QUIET_MINUTES) return null;
+  if (!isBusy || through - lastMinute < LEAST_SILENT_MINUTES) return null;
   const [firstHour, openHour] = [Math.floor(lastMinute / 60), Math.floor(through / 60)];
   if (openHour - firstHour > LONGEST_HOURS) return null;
   let [missing, hours] = [0, 0];
@@ -142,7 +142,7 @@ export function judgeSilence(gap: Gap): number | null {
     const share = (Math.min((hour + 1) * 60, through) - Math.max(hour * 60, lastMinute + 1)) / 60;
     if (share <= 0) continue;
     const usual = profile.expectedAt(hour);
-    const level = (at: number) => levelOf({ hour: at, usual, quietMinutes: through - lastMinute - 1 });
+    const level = (at: number) => levelOf({ hour: at, usual, silentMinutes: through - lastMinute - 1 });
     // Whether the zone was as busy after the rule's last event as before, the next hour says.
     const isFirst = hour === firstHour && hour < openHour;
     missing += share * usual * (isFirst ? Math.min(level(hour), level(hour + 1)) : level(hour));
@@ -215,13 +215,13 @@ export function createSilenceWatch(isUnknownHour: (hour: number) => boolean = ()
       isUnknownHour: isUnknown,
     });
     let level: LevelOf | null = null;
-    const levelOf: LevelOf = (quiet) => {
+    const levelOf: LevelOf = (silent) => {
       level ??= createZoneLevel({
         ...week(zone, Math.floor(through / 60) - 1),
         through,
         countAt: (minute) => recent.get(minute) ?? 0,
       });
-      return level(quiet);
+      return level(silent);
     };
     return [...rules].flatMap(([ruleId, rule]) => {
       const { lastMinute, silentSince, hours } = rule;

@@ -1,7 +1,7 @@
 /** Starts the console. */
 import { colorsTuple, createTheme, MantineProvider } from "@mantine/core";
-import "./look/mantine.css";
-import "./look/look.css";
+import "./style/mantine.css";
+import "./style/style.css";
 import { Loader } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode, Suspense } from "react";

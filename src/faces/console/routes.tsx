@@ -1,6 +1,6 @@
 import { type ComponentType, lazy } from "react";
-import type { IconName } from "./look/icons.tsx";
 import OverviewPage from "./pages/overview.tsx";
+import type { IconName } from "./style/icons.tsx";
 
 export interface PageRoute {
   /** A pattern of wouter. The first route that fits is shown. */

@@ -74,7 +74,7 @@ async function store({
 
 const others = () => store({ path: "/login", ruleId: "941100", from: 70, to: 0 });
 
-test("a rule that went quiet on its path was followed at its last event", async () => {
+test("a rule that fell silent on its path was followed at its last event", async () => {
   await propose();
   await others();
   const last = await store({ from: 70, to: 25 });

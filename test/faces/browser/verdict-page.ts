@@ -327,14 +327,14 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").waitFor();
     await page.getByRole("button", { name: "Replay 30 days" }).click();
     await page.getByRole("row", { name: /^this exclusion/ }).waitFor();
-    await page.getByText(/quiet there since .*, \d+ events there today, \d+ suspicious$/).waitFor();
+    await page.getByText(/silent there since .*, \d+ events there today, \d+ suspicious$/).waitFor();
     await page.getByRole("listitem").filter({ hasText: "Misfire" }).first().waitFor();
   });
 
   test("a misfire shows how it was marked before, and a followed exclusion is in the timeline", async () => {
     const page = await openAlert("misfire");
     await page.getByText(/^You called this a misfire on \d+ \w+\.$/).waitFor();
-    await page.getByText("The rule is quiet where an exclusion was proposed: ").waitFor();
+    await page.getByText("The rule is silent where an exclusion was proposed: ").waitFor();
     await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").first().waitFor();
   });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formatTime } from "#delivery/rules/message/describe-alert.ts";
 import { parseTime } from "#faces/cli/edge/flag-reader.ts";
-import { formatUtc } from "#faces/console/look/words.ts";
+import { formatUtc } from "#faces/console/style/words.ts";
 import { showIso, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { Time } from "#operations/fields.ts";

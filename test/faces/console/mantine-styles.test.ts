@@ -10,7 +10,7 @@ const styles = path.join(
 );
 
 test("every component of Mantine that the console uses has its styles in mantine.css", () => {
-  const loaded = readFileSync(path.join(folder, "look/mantine.css"), "utf8");
+  const loaded = readFileSync(path.join(folder, "style/mantine.css"), "utf8");
   const used = globSync("**/*.tsx", { cwd: folder }).flatMap((file) =>
     [...readFileSync(path.join(folder, file), "utf8").matchAll(/import \{([^}]*)\} from "@mantine\/core"/g)]
       .flatMap(([, names = ""]) => names.split(","))

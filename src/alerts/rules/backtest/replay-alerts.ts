@@ -94,10 +94,10 @@ export function createAlertReplay({
     const known = found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
     for (const { spike, member } of findTakeOvers(known, recordOf)) {
       const fingerprint = fingerprintOf(member);
-      const held = alerts.get(fingerprint);
-      if (held === undefined) continue;
+      const before = alerts.get(fingerprint);
+      if (before === undefined) continue;
       taken.set(spike.id, fingerprint);
-      alerts.set(fingerprint, { ...held, record: { ...held.record, spikeId: spike.id } });
+      alerts.set(fingerprint, { ...before, record: { ...before.record, spikeId: spike.id } });
     }
     const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
     return found.map((spike) =>
@@ -192,7 +192,7 @@ export function createAlertReplay({
     },
     decide(minute, spikes) {
       const news = lateNews(minute, spikes);
-      if (news === "held") return;
+      if (news === "waits") return;
       if (news !== null) sayLate(news, late?.to ?? minute);
       decideAt(minute, spikes);
     },
@@ -203,7 +203,7 @@ export function createAlertReplay({
     },
     finish() {
       const news = lateNews(Number.POSITIVE_INFINITY, []);
-      if (news !== null && news !== "held") sayLate(news, late?.to ?? 0);
+      if (news !== null && news !== "waits") sayLate(news, late?.to ?? 0);
       return messages;
     },
   };
@@ -219,7 +219,7 @@ function rulesOf(spike: AlertSpike, all: readonly AlertSpike[]): string[] {
 type News = Pick<ReplayedMessage, "attackers" | "rules">;
 
 /**
- * Returns a function that holds the minutes whose events come late. At their end it returns what they have shown and nobody was
+ * Returns a function that waits for the end of the minutes whose events come late. At their end it returns what they have shown and nobody was
  * notified of; null for every other minute, and if there is nothing. What goes on is decided from then on.
  */
 function createLateNews(late: LateMinutes | null, wasNotified: (spike: ReplayedSpike) => boolean) {
@@ -227,7 +227,7 @@ function createLateNews(late: LateMinutes | null, wasNotified: (spike: ReplayedS
   const attackers = new Map<string, News["attackers"][number]>();
   const rules = new Set<string>();
   let isOver = false;
-  return (minute: number, spikes: readonly ReplayedSpike[]): News | "held" | null => {
+  return (minute: number, spikes: readonly ReplayedSpike[]): News | "waits" | null => {
     if (late === null || isOver) return null;
     for (const spike of spikes) {
       if (isChangeKind(spike.kind)) continue;
@@ -239,7 +239,7 @@ function createLateNews(late: LateMinutes | null, wasNotified: (spike: ReplayedS
       if (isAlone && !isKnown && !wasNotified(spike)) rules.add(spike.ruleId);
     }
     if (minute <= late.from) return null;
-    if (minute <= late.to) return "held";
+    if (minute <= late.to) return "waits";
     isOver = true;
     return attackers.size + rules.size === 0
       ? null

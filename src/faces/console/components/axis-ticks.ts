@@ -1,4 +1,4 @@
-import { formatClock, formatMoment } from "../look/words.ts";
+import { formatClock, formatMoment } from "../style/words.ts";
 
 export type StripUnit = "hour" | "day" | "month";
 

@@ -5,8 +5,8 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Scope } from "#model/kinds.ts";
 import { useMay } from "../api/session.ts";
-import { Icon, type IconName } from "../look/icons.tsx";
 import { copyText, useNote } from "../state/browser.ts";
+import { Icon, type IconName } from "../style/icons.tsx";
 
 interface Props extends Omit<ButtonProps, "children"> {
   readonly word: ReactNode;

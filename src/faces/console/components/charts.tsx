@@ -3,9 +3,9 @@ import { Skeleton } from "@mantine/core";
 import { lazy, Suspense, useMemo } from "react";
 import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
 import { type Known, markIncomplete } from "../api/of-zones.ts";
-import { ACTION_COLOURS } from "../look/words.ts";
 import { filterAction } from "../state/filters.ts";
 import { useSpan } from "../state/span.ts";
+import { ACTION_COLOURS } from "../style/words.ts";
 import type { TimeSeriesProps } from "./time-series.tsx";
 
 // Loaded while the page asks for the numbers of its first chart, not after them.

@@ -1,7 +1,7 @@
 import { formatShare } from "#lib/format.ts";
 import type { FieldName } from "#model/fields.ts";
 import type { AlertContext } from "../api/queries.ts";
-import { formatCount } from "../look/words.ts";
+import { formatCount } from "../style/words.ts";
 import classes from "./compared.module.css";
 import { Panel } from "./panel.tsx";
 import { FilterValue } from "./payload.tsx";

@@ -1,6 +1,6 @@
 import { Fragment, type ReactNode } from "react";
 import { HOUR_STATUSES, type HourStatus } from "#model/kinds.ts";
-import { formatMoment } from "../look/words.ts";
+import { formatMoment } from "../style/words.ts";
 import { axisTicks, periodOf, type StripUnit } from "./axis-ticks.ts";
 import classes from "./coverage-strip.module.css";
 

@@ -1,8 +1,8 @@
 /** Text of events, and values that can be filtered for. */
 import { createContext, Fragment, type MouseEvent, type ReactNode, useContext } from "react";
 import type { FieldName } from "#model/fields.ts";
-import { NO_VALUE, wordField } from "../look/words.ts";
 import { FILTER_KINDS, type FilterKind, filterEvents, kindFor, type PageEvents } from "../state/filters.ts";
+import { NO_VALUE, wordField } from "../style/words.ts";
 import filterValueClasses from "./filter-value.module.css";
 import payloadClasses from "./payload.module.css";
 

@@ -5,8 +5,8 @@ import { type ReactNode, useEffect, useState } from "react";
 import { many } from "#lib/format.ts";
 import { toProblem } from "../api/client.ts";
 import type { Completeness as Counts, OfZones } from "../api/of-zones.ts";
-import { Icon } from "../look/icons.tsx";
 import { zoneTitle } from "../state/zones.ts";
+import { Icon } from "../style/icons.tsx";
 import { SubtleButton } from "./buttons.tsx";
 import classes from "./states.module.css";
 

@@ -3,7 +3,7 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import { formatDecimal } from "#lib/format.ts";
-import { formatCount, formatMoment, formatOffset } from "../look/words.ts";
+import { formatCount, formatMoment, formatOffset } from "../style/words.ts";
 import { Swatch } from "./facts.tsx";
 import classes from "./time-series.module.css";
 

@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import type { CoverageDay, CoverageHour } from "../api/queries.ts";
-import { formatCount } from "../look/words.ts";
+import { formatCount } from "../style/words.ts";
 import type { StripUnit } from "./axis-ticks.ts";
 import type { StripCell } from "./coverage-strip.tsx";
 

@@ -16,11 +16,11 @@ import {
 import { Panel } from "../components/panel.tsx";
 import { Empty, FailedZones, Partial, QueryView } from "../components/states.tsx";
 import { pickUnit, toDayCells, toHourCells, type ZoomCell } from "../components/zoom-cells.ts";
-import { formatMoment } from "../look/words.ts";
 import { useNow } from "../state/now.tsx";
 import { useSpan } from "../state/span.ts";
 import { useUrlState } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
+import { formatMoment } from "../style/words.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
 import classes from "./coverage-page/coverage.module.css";
 import { Destinations } from "./coverage-page/destinations.tsx";

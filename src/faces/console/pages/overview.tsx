@@ -10,9 +10,9 @@ import { CoverageStrip, countStates, StripAxis, ZoneStrips } from "../components
 import { Ago, Fact, Moment } from "../components/facts.tsx";
 import { Now, QueryPanel } from "../components/panel.tsx";
 import { toDayCells } from "../components/zoom-cells.ts";
-import { formatBytes, formatCount } from "../look/words.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useStatus, useZones, type Zone, zoneTitle } from "../state/zones.ts";
+import { formatBytes, formatCount } from "../style/words.ts";
 import { Attention } from "./overview/attention.tsx";
 import { ChangedRules } from "./overview/changed-rules.tsx";
 import { EventChart } from "./overview/event-chart.tsx";

@@ -17,10 +17,10 @@ import { ActionWord, Moment } from "../components/facts.tsx";
 import { DataTable, Panel, QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { Empty, QueryView } from "../components/states.tsx";
-import { formatCount } from "../look/words.ts";
 import { saveFile } from "../state/browser.ts";
 import { useRuleLink, useUrlState } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
+import { formatCount } from "../style/words.ts";
 import classes from "./review.module.css";
 
 type Plan = Output<"review.plan">;

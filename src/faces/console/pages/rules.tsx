@@ -8,11 +8,11 @@ import { Sparkline } from "../components/charts.tsx";
 import { DataTable, QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { Empty } from "../components/states.tsx";
-import { formatCount, formatLength, NO_VALUE } from "../look/words.ts";
 import { useRowKeys } from "../state/keys.ts";
 import { useSpan } from "../state/span.ts";
 import { useRuleLink, useUrlState } from "../state/url-state.ts";
 import { useZones, useZoneTitle } from "../state/zones.ts";
+import { formatCount, formatLength, NO_VALUE } from "../style/words.ts";
 import {
   arrangeRules,
   changeOf,

@@ -9,10 +9,10 @@ import { SilenceRow } from "../components/alert-lines.tsx";
 import { SubtleButton } from "../components/buttons.tsx";
 import { Rows } from "../components/facts.tsx";
 import { PagedPanel } from "../components/panel.tsx";
-import { MATCHERS } from "../look/words.ts";
 import { quoteForShell } from "../state/browser.ts";
 import { useFields } from "../state/fields.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
+import { MATCHERS } from "../style/words.ts";
 import { SilenceForm } from "./alert/silence-dialog.tsx";
 
 /** Lists the silences: what each mutes, until when, by whom and why. */

@@ -5,11 +5,11 @@ import { Link, useLocation } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { SubtleButton } from "../components/buttons.tsx";
 import { TextForm } from "../components/forms.tsx";
-import { Icon, Logo } from "../look/icons.tsx";
 import { useDesktopNotices } from "../state/browser.ts";
 import { useLive } from "../state/now.tsx";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 import { useIsDown, useStatus, useZones, zoneTitle } from "../state/zones.ts";
+import { Icon, Logo } from "../style/icons.tsx";
 import classes from "./header.module.css";
 import { SpanSelect } from "./span-select.tsx";
 

@@ -3,7 +3,7 @@ import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { toProblem } from "../api/client.ts";
 import { useIssuer, useSignIn, useStartAtIssuer } from "../api/session.ts";
 import { CopyButton } from "../components/buttons.tsx";
-import { Logo } from "../look/icons.tsx";
+import { Logo } from "../style/icons.tsx";
 import classes from "./sign-in.module.css";
 
 const PATH = "/sign-in";

@@ -1,10 +1,10 @@
 import { Button, Popover, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SubtleButton } from "../components/buttons.tsx";
-import { Icon } from "../look/icons.tsx";
-import { formatMoment, formatUtc } from "../look/words.ts";
 import { useFields } from "../state/fields.ts";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
+import { Icon } from "../style/icons.tsx";
+import { formatMoment, formatUtc } from "../style/words.ts";
 
 /** The span of every number on the page: one that ends now, or one with two fixed ends. */
 export function SpanSelect() {

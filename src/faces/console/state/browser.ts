@@ -3,8 +3,8 @@
 import { useFavicon } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { showIso } from "#lib/format.ts";
-import idleIcon from "../look/icon.svg";
-import firingIcon from "../look/icon-firing.svg";
+import idleIcon from "../style/icon.svg";
+import firingIcon from "../style/icon-firing.svg";
 import { type Params, withParams } from "./url-state.ts";
 import { useStatus } from "./zones.ts";
 

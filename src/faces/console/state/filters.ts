@@ -6,7 +6,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { type FieldName, refuseValue, toFieldName } from "#model/fields.ts";
 import { isChangeKind } from "#model/rules.ts";
 import type { AlertDetail } from "../api/queries.ts";
-import { NO_VALUE, wordField } from "../look/words.ts";
+import { NO_VALUE, wordField } from "../style/words.ts";
 import { type Params, toAddress, toPageLink, withParams } from "./url-state.ts";
 
 /**

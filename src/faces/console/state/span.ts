@@ -1,6 +1,6 @@
 import { showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { formatLength } from "../look/words.ts";
+import { formatLength } from "../style/words.ts";
 import { useNow } from "./now.tsx";
 import { useUrlState } from "./url-state.ts";
 

@@ -7,7 +7,7 @@ import { CopyButton, SubtleButton } from "../../components/buttons.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { QueryView } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
+import { formatCount } from "../../style/words.ts";
 
 /** The exclusion that is proposed for a misfire that lasts. Longwatch applies none. */
 export function ExclusionPanel({ alert: { verdicts, zoneId } }: { readonly alert: AlertDetail }) {

@@ -12,11 +12,11 @@ import { ActionWord, Ago, Moment, Severity } from "../../components/facts.tsx";
 import { PopoverForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { hasRule, toAlertEvents, toExplorerParams } from "../../state/filters.ts";
 import { usePageKeys } from "../../state/keys.ts";
 import { usePageLink, useRuleLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { formatCount } from "../../style/words.ts";
 import classes from "./alert.module.css";
 import { SilenceDialog } from "./silence-dialog.tsx";
 

@@ -9,10 +9,10 @@ import { ActionWord } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { formatClock, formatUtc } from "../../look/words.ts";
 import { toEventFilter } from "../../state/filters.ts";
 import { useNow } from "../../state/now.tsx";
 import { useZones } from "../../state/zones.ts";
+import { formatClock, formatUtc } from "../../style/words.ts";
 import classes from "./alert.module.css";
 
 const SHOWN = 5;

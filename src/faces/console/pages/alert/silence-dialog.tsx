@@ -4,9 +4,9 @@ import { type ReactNode, useState } from "react";
 import { type AlertDetail, type NewSilence, useAddSilence, useSilencePreview } from "../../api/queries.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
-import { MATCHERS } from "../../look/words.ts";
 import { quoteForShell } from "../../state/browser.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { MATCHERS } from "../../style/words.ts";
 
 export const DURATIONS = {
   "30 min": 30,

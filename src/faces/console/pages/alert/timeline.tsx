@@ -9,9 +9,9 @@ import { Moment } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { usePageLink, useRuleLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { formatCount } from "../../style/words.ts";
 import classes from "./alert.module.css";
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -92,7 +92,7 @@ function keyOf(entry: Entry): string {
 
 function ExclusionEntry({ clause, isFollowed }: Extract<Entry, { clause: string }>) {
   const what = isFollowed
-    ? "The rule is quiet where an exclusion was proposed: "
+    ? "The rule is silent where an exclusion was proposed: "
     : "An exclusion was proposed: ";
   return (
     <>

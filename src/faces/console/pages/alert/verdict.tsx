@@ -18,8 +18,8 @@ import { Moment, type Pair, Pairs } from "../../components/facts.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { usePageKeys } from "../../state/keys.ts";
+import { formatCount } from "../../style/words.ts";
 import classes from "./alert.module.css";
 
 type Verdict = AlertDetail["verdicts"][number];

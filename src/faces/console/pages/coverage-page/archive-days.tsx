@@ -13,9 +13,9 @@ import { Ago, Moment, Pairs, Rows } from "../../components/facts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, Partial, ProblemBox } from "../../components/states.tsx";
-import { formatBytes, formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useStatus, useZones, useZoneTitle } from "../../state/zones.ts";
+import { formatBytes, formatCount } from "../../style/words.ts";
 import { RunProgress } from "./runs.tsx";
 
 const MOST_SHOWN = 62;

@@ -9,9 +9,9 @@ import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
 import { pickUnit } from "../../components/zoom-cells.ts";
-import { formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
+import { formatCount } from "../../style/words.ts";
 
 type Destination = Item<"forward.status">;
 

@@ -12,10 +12,10 @@ import { Fact, Json, Moment } from "../../components/facts.tsx";
 import { DataTable, Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
-import { formatCount, formatMoment, formatUtc, NO_VALUE } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink, useRuleLink, useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { formatCount, formatMoment, formatUtc, NO_VALUE } from "../../style/words.ts";
 import classes from "./coverage.module.css";
 
 interface Props {

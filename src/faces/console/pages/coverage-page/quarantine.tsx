@@ -6,8 +6,8 @@ import { Moment, Rows } from "../../components/facts.tsx";
 import { PagedPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
-import { formatBytes } from "../../look/words.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
+import { formatBytes } from "../../style/words.ts";
 
 type Entry = Item<"quarantine.list">;
 

@@ -8,9 +8,9 @@ import { Ago, Moment, Rows } from "../../components/facts.tsx";
 import { ToggledForm } from "../../components/forms.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Icon } from "../../look/icons.tsx";
-import { formatCount } from "../../look/words.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
+import { Icon } from "../../style/icons.tsx";
+import { formatCount } from "../../style/words.ts";
 import classes from "./coverage.module.css";
 import { RUN_WORDS, StartForm } from "./start-run.tsx";
 

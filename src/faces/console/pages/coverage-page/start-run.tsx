@@ -5,10 +5,10 @@ import { HOUR_MS } from "#lib/units.ts";
 import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
 import { useStartRun } from "../../api/queries.ts";
 import { PopoverForm, type Toggled } from "../../components/forms.tsx";
-import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
 import { useSpan } from "../../state/span.ts";
 import { useServerTime, useStatus, useZones, zoneTitle } from "../../state/zones.ts";
+import { Icon } from "../../style/icons.tsx";
 import { findRunFaults, type RunFaults } from "./find-run-faults.ts";
 
 const ABOUT: Readonly<Record<RunKind, string>> = {

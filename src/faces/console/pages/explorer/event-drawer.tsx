@@ -9,11 +9,11 @@ import { CopyButton, SubtleButton } from "../../components/buttons.tsx";
 import { ActionWord, Json, Moment, type Pair, Pairs } from "../../components/facts.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { formatMoment, formatUtc, wordField } from "../../look/words.ts";
 import { shareLink } from "../../state/browser.ts";
 import { useSpan } from "../../state/span.ts";
 import { useRuleLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { formatMoment, formatUtc, wordField } from "../../style/words.ts";
 import { toCurl } from "./filter-bar.tsx";
 
 const AROUND_MS = 5 * MINUTE_MS;

@@ -8,8 +8,8 @@ import { ActionWord } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { FailedZones, ProblemBox, QueryView } from "../../components/states.tsx";
-import { formatClock, formatCount, formatMoment, formatUtc } from "../../look/words.ts";
 import { useRowKeys } from "../../state/keys.ts";
+import { formatClock, formatCount, formatMoment, formatUtc } from "../../style/words.ts";
 import classes from "./explorer.module.css";
 
 const AT_TOP_PX = 8;

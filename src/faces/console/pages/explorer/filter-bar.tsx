@@ -9,8 +9,6 @@ import { useMay, useSession } from "../../api/session.ts";
 import { ChoiceMenu } from "../../components/buttons.tsx";
 import { PopoverForm, TextForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Icon } from "../../look/icons.tsx";
-import { formatBytes, NO_VALUE, wordField } from "../../look/words.ts";
 import { copyText, quoteForShell, saveFile, shareLink, useNote } from "../../state/browser.ts";
 import { useFields } from "../../state/fields.ts";
 import {
@@ -24,6 +22,8 @@ import {
   wordFilter,
 } from "../../state/filters.ts";
 import { useUrlState } from "../../state/url-state.ts";
+import { Icon } from "../../style/icons.tsx";
+import { formatBytes, NO_VALUE, wordField } from "../../style/words.ts";
 import classes from "./explorer.module.css";
 import { ViewsMenu } from "./views-menu.tsx";
 

@@ -5,8 +5,8 @@ import { type Item, useChange, useOperation } from "../../api/ask.ts";
 import { useMay } from "../../api/session.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
+import { Icon } from "../../style/icons.tsx";
 
 const PAGE = "explorer";
 

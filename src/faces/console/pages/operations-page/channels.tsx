@@ -6,8 +6,8 @@ import { Ago, Rows } from "../../components/facts.tsx";
 import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { usePageLink } from "../../state/url-state.ts";
+import { formatCount } from "../../style/words.ts";
 
 const CIRCUITS: Readonly<Record<string, string>> = {
   closed: "delivers",

@@ -1,6 +1,6 @@
 import { formatDuration } from "#lib/format.ts";
 import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
-import { formatCount, wordField } from "../../look/words.ts";
+import { formatCount, wordField } from "../../style/words.ts";
 
 /** One line of an audit entry's details: a label with a value, or with the lines of a nested value. */
 export interface DetailLine {

@@ -12,10 +12,10 @@ import { PopoverForm, type Toggled, ToggledForm } from "../../components/forms.t
 import { PagedPanel, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { Icon } from "../../look/icons.tsx";
 import { useFields } from "../../state/fields.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { Icon } from "../../style/icons.tsx";
 
 type Key = Item<"keys.list">;
 

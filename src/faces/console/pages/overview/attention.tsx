@@ -10,10 +10,10 @@ import { SubtleButton } from "../../components/buttons.tsx";
 import { Ago, Severity } from "../../components/facts.tsx";
 import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Icon } from "../../look/icons.tsx";
-import { formatCount } from "../../look/words.ts";
 import { type Params, usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
+import { Icon } from "../../style/icons.tsx";
+import { formatCount } from "../../style/words.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;

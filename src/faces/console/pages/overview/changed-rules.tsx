@@ -6,10 +6,10 @@ import { Ago } from "../../components/facts.tsx";
 import { DataTable, QueryPanel } from "../../components/panel.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useRuleLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
+import { formatCount } from "../../style/words.ts";
 
 const SHOWN = 7;
 /** Below it a change is chance. */

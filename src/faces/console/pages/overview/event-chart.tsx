@@ -6,9 +6,9 @@ import { toMarkers } from "../../components/chart-lines.ts";
 import { ActionChart, chartHeight } from "../../components/charts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Completeness, Empty, FailedZones } from "../../components/states.tsx";
-import { formatCount, formatLength } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones } from "../../state/zones.ts";
+import { formatCount, formatLength } from "../../style/words.ts";
 
 const ALWAYS = ACTION_CLASSES.filter((name) => name !== "other");
 

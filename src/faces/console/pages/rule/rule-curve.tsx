@@ -12,10 +12,10 @@ import { toDetectorChart, toMarkers } from "../../components/chart-lines.ts";
 import { chartHeight, TimeSeries } from "../../components/charts.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { formatCount, formatLength, NO_VALUE } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
+import { formatCount, formatLength, NO_VALUE } from "../../style/words.ts";
 import classes from "./rule.module.css";
 
 /** The rule, whether it spikes now, the sensitivity in force, and the ways to its events and alerts. */

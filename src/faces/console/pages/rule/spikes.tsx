@@ -10,10 +10,10 @@ import { AdviceText, Ago, Moment, Rows, Severity } from "../../components/facts.
 import { Panel, QueryPanel } from "../../components/panel.tsx";
 import { PageEventsContext, Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { toSpanParams } from "../../state/filters.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
+import { formatCount } from "../../style/words.ts";
 import { Clause } from "../alert/exclusion.tsx";
 import classes from "./rule.module.css";
 import { useCurve } from "./rule-curve.tsx";
@@ -118,7 +118,7 @@ export function Exclusions({ zone, rule }: RuleKey) {
             <div className="lw-note">
               {isHidden ? "An address is in it, which your key does not see. " : ""}
               <Moment say="proposed " at={proposedAt} />
-              <Moment say=", quiet there since " at={followedAt} />
+              <Moment say=", silent there since " at={followedAt} />
               {today === null
                 ? ""
                 : `, ${formatCount(today.events)} events there today, ${formatCount(today.suspicious)} suspicious`}

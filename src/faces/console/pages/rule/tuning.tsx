@@ -8,8 +8,8 @@ import { CopyButton } from "../../components/buttons.tsx";
 import { Moment, Rows, Severity } from "../../components/facts.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
 import { useUrlState } from "../../state/url-state.ts";
+import { formatCount } from "../../style/words.ts";
 import classes from "./rule.module.css";
 
 const DAYS = 30;
