@@ -15,7 +15,6 @@ import { many, showTime } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { escapeText } from "#lib/text.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
-import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
@@ -37,7 +36,6 @@ Examples:
 /** `longwatch backup`: writes the database and the archive into one file. */
 export const backupCommand = defineTask({
   name: "backup",
-  summary: SUMMARIES.backup,
   help: BACKUP_HELP,
   options: {
     "--out <file>": "write this new file (required)",
@@ -117,7 +115,7 @@ Examples:
 
 /** `longwatch migrate`: brings a database to this version's schema. */
 export function migrateCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("migrate", SUMMARIES.migrate, HELP, io)
+  return storeCommand("migrate", HELP, io)
     .option("--json", "print JSON")
     .action(
       storeAction<{ readonly json?: true }>(io, async (flags, read) => {

@@ -1,7 +1,6 @@
 import { PassThrough } from "node:stream";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { SUMMARIES } from "./commands.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
 import { allowRemote, pickAsk } from "./operations/remote-commands.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
@@ -18,7 +17,7 @@ Examples:
 
 /** `longwatch mcp`: serves the reading operations to an assistant, as tools of the Model Context Protocol. */
 export function mcpCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return allowRemote(storeCommand("mcp", SUMMARIES.mcp, HELP, io))
+  return allowRemote(storeCommand("mcp", HELP, io))
     .option("--json", "has no effect: the protocol is JSON")
     .action(
       storeAction(io, async (_flags, read) => {

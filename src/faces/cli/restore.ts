@@ -14,7 +14,6 @@ import { toKeyItem } from "#people/keys/issue-key.ts";
 import { createPseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { summarise } from "./backup.ts";
-import { SUMMARIES } from "./commands.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { readActor } from "./options/read-options.ts";
 import { BY, defineTask, onFiles, onStore, type StoreParts } from "./store/define-task.ts";
@@ -41,7 +40,6 @@ const EMBEDDED = "embedded";
 /** `longwatch restore`: puts a backup into an empty database. */
 export const restoreCommand = defineTask({
   name: "restore",
-  summary: SUMMARIES.restore,
   help: HELP,
   operand: ["file", "the file of longwatch backup"],
   options: {

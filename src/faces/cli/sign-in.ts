@@ -5,7 +5,6 @@ import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
 import { createSignInLink } from "#people/keys/issue-key.ts";
-import { SUMMARIES } from "./commands.ts";
 import { createProcessIo, writeJson, writeOut } from "./edge/edge-io.ts";
 import { readActor } from "./options/read-options.ts";
 import { withStore } from "./store/open-store.ts";
@@ -27,7 +26,7 @@ interface Flags {
 
 /** `longwatch sign-in`: prints a link that signs in to the console once. */
 export function signInCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("sign-in", SUMMARIES["sign-in"], HELP, io)
+  return storeCommand("sign-in", HELP, io)
     .option("--key <id or name>", "the key whose rights the session gets (default: the oldest admin key)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "print JSON")

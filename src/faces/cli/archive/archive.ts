@@ -12,7 +12,6 @@ import { formatBytes } from "#lib/disk.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
@@ -170,7 +169,7 @@ const restoreCommand = defineTask({
 
 /** `longwatch archive`: the days that are kept as Parquet files. */
 export function archiveCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return subjectCommand("archive", SUMMARIES.archive, [showArchiveStatus], readConfig, io, [
+  return subjectCommand("archive", "", [showArchiveStatus], readConfig, io, [
     writeCommand(readConfig, io),
     verifyCommand(readConfig, io),
     restoreCommand(readConfig, io),

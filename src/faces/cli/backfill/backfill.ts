@@ -19,7 +19,6 @@ import {
   type RanBackfill,
   runBackfill,
 } from "#proof/backfill/run-backfill.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { withEdge } from "../edge/open-edge.ts";
@@ -51,7 +50,7 @@ export function backfillCommand(
   io: StoreIo = createProcessIo(),
   toServiceClock: typeof readServiceClock = readServiceClock,
 ): Command {
-  return storeCommand("backfill", SUMMARIES.backfill, HELP, io)
+  return storeCommand("backfill", HELP, io)
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -6h (required)")
     .option("--to <time>", "end (same formats, or now; required)")

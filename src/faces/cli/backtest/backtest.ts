@@ -15,7 +15,6 @@ import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionProposal } from "#model/advice.ts";
 import type { Span } from "#model/horizon.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { requireRule, requireZones } from "../options/read-options.ts";
 import { withStore } from "../store/open-store.ts";
@@ -53,7 +52,7 @@ Examples:
 
 /** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backtest", SUMMARIES.backtest, HELP, io)
+  return storeCommand("backtest", HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
     .option("--events <file>", "CSV or NDJSON file of events; .gz is decompressed")
     .option("--late <from/to>", "with --events: hold the events of this time back until its end")

@@ -9,7 +9,6 @@ import { type Clock, systemClock } from "#lib/clock.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { SUMMARIES } from "../commands.ts";
 import { describeFile } from "../config/config-table.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
@@ -21,9 +20,8 @@ export function channelsCommand(
   readServiceConfig: () => Config,
   io: StoreIo = createProcessIo(),
 ): Command {
-  const description = SUMMARIES.channels;
   const others = [testChannelCommand(readServiceConfig, io)];
-  return subjectCommand("channels", description, channelOperations, readConfig, io, others);
+  return subjectCommand("channels", "", channelOperations, readConfig, io, others);
 }
 
 const TEST_HELP = `
@@ -45,7 +43,7 @@ interface Flags {
 
 /** `longwatch channels test`: opens a channel with the settings of this environment and sends a message. */
 function testChannelCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("test", "Send a test message on one channel.", TEST_HELP, io)
+  return storeCommand("test", TEST_HELP, io, "Send a test message on one channel.")
     .usage("[options] <name>")
     .argument("[name]", "the channel's name")
     .option("--json", "print the result as JSON")

@@ -2,7 +2,6 @@
 import path from "node:path";
 import { Argument, type Command } from "commander";
 import { isInstalled } from "#lib/process.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
@@ -151,7 +150,7 @@ export function defineCommand(shell: string, folder: string): string {
 
 /** `longwatch completion`: prints the script with which a shell completes commands and options of this program. */
 export function completionCommand(io: StoreIo = createProcessIo()): Command {
-  const completion = storeCommand("completion", SUMMARIES.completion, HELP, io)
+  const completion = storeCommand("completion", HELP, io)
     .addArgument(new Argument("[shell]", "the shell").choices(SHELLS))
     .option("--json", "print every command with its words and options as JSON; needs no shell")
     .action(

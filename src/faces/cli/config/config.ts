@@ -11,7 +11,6 @@ import { UsageError } from "#lib/errors.ts";
 import { formatDuration, formatIso, formatNumber, many, showTime } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
 import { MAX_IN_ALL, MAX_IN_ZONE } from "#model/known-source.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -61,7 +60,7 @@ type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings" | "configFile
 
 /** `longwatch config`: lists and checks the settings. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("config", SUMMARIES.config, io, [
+  return commandGroup("config", "", io, [
     checkCommand(readers, io),
     listCommand(readers, io),
     tableCommand(io),
@@ -79,9 +78,9 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
 function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
   return storeCommand(
     "check",
-    "List every mistake of the configuration; exit code 2 if there is one.",
     CHECK_HELP,
     io,
+    "List every mistake of the configuration; exit code 2 if there is one.",
   )
     .option("--json", "print JSON; mistakes still go to stderr")
     .action(
@@ -147,7 +146,7 @@ function describeSchedule(ticks: ReturnType<typeof listSchedule>): string {
 }
 
 function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {
-  return storeCommand("list", "List every setting with its value.", LIST_HELP, io)
+  return storeCommand("list", LIST_HELP, io, "List every setting with its value.")
     .option("--json", "print JSON")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
@@ -193,7 +192,7 @@ function describeService(service: RunningService | null, different: readonly Dif
 }
 
 function tableCommand(io: StoreIo): Command {
-  return storeCommand("table", "Print every variable as a line of Markdown.", TABLE_HELP, io)
+  return storeCommand("table", TABLE_HELP, io, "Print every variable as a line of Markdown.")
     .option("--write <file>", "write the lines between the markers of this file")
     .option("--json", "print every variable as JSON")
     .action(
@@ -208,7 +207,7 @@ function tableCommand(io: StoreIo): Command {
 }
 
 function schemaCommand(io: StoreIo): Command {
-  return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io)
+  return storeCommand("schema", SCHEMA_HELP, io, "Print the configuration file's JSON Schema.")
     .option("--json", "no effect: the output is always JSON")
     .action(
       storeAction(io, async (_flags, read) => {

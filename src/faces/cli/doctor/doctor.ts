@@ -8,7 +8,6 @@ import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/process.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { toLine } from "#lib/text.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { pickPaint } from "../terminal/print.ts";
@@ -47,7 +46,7 @@ export interface Examination {
 
 /** `longwatch doctor`: examines everything that the service needs, and says what to do. */
 export function doctorCommand(examine: () => Examination, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("doctor", SUMMARIES.doctor, HELP, io)
+  return storeCommand("doctor", HELP, io)
     .option("--json", "print the findings as JSON")
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {

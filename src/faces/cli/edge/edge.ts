@@ -6,7 +6,6 @@ import { escapeText } from "#lib/text.ts";
 import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
 import { EdgeError } from "#platform/edge-error.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";
-import { SUMMARIES } from "../commands.ts";
 import { findRemedy } from "../start/describe-failure.ts";
 import { describeUnknown } from "../store/store-command.ts";
 import { addGroupHelp, addHelp, listAsTyped } from "../terminal/help.ts";
@@ -62,7 +61,6 @@ export type AddCall = <Params>(
  */
 export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
-    .description(SUMMARIES.edge)
     .addOption(
       new Option(
         "--timeout <seconds>",

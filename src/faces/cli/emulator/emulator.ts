@@ -11,7 +11,6 @@ import { parseAttack } from "#emulator/traffic/attack.ts";
 import { ATTACK_KINDS } from "#emulator/traffic/attack-kinds.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
-import { SUMMARIES } from "../commands.ts";
 import { writeJson } from "../edge/edge-io.ts";
 import { describeUnknown } from "../store/store-command.ts";
 import { addHelp } from "../terminal/help.ts";
@@ -205,7 +204,6 @@ function describeOption({ description, defaultValue }: Option): string {
 /** `longwatch emulator`: the platform for development and tests. */
 export function emulatorCommand(): Command {
   const command = new Command("emulator")
-    .description(SUMMARIES.emulator)
     .option("--port <number>", "port to listen on; 0 takes a free one", "0")
     .option("--host <address>", "address to listen on", EMULATOR_DEFAULTS.host)
     .option("--zones <ids>", "shield zones, separated by commas", EMULATOR_DEFAULTS.zones.join(","))

@@ -19,7 +19,6 @@ import { createErasureGuard } from "#people/rules/erasure-guard.ts";
 import { NETWORK_RULE, readNetwork, singleAddress } from "#people/rules/erasure-target.ts";
 import type { PseudonymKey } from "#people/rules/pseudonym.ts";
 import { replaceAddresses } from "#people/rules/replace-addresses.ts";
-import { SUMMARIES } from "../commands.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readActor, readText, requireZones } from "../options/read-options.ts";
 import { BY, confirm, defineTask, onStore, type StoreParts } from "../store/define-task.ts";
@@ -39,7 +38,6 @@ Examples:
 /** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
 export const eraseCommand = defineTask({
   name: "erase",
-  summary: SUMMARIES.erase,
   help: HELP,
   options: {
     "--ip <address>": "one address",

@@ -17,7 +17,6 @@ import { escapeText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { EXPORT_FORMS } from "#model/kinds.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
@@ -66,7 +65,7 @@ interface Flags extends WindowFlags {
 
 /** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addWindowOptions(allowRemote(storeCommand("export", SUMMARIES.export, HELP, io)), true)
+  return addWindowOptions(allowRemote(storeCommand("export", HELP, io)), true)
     .option("--out <file>", "write this file; - for standard output (default)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")

@@ -69,7 +69,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
   const most = shown.limit === null ? Number.POSITIVE_INFINITY : (shown.limit ?? 1_000);
   const examples = shown.examples.map((example) => `  npm run -s longwatch -- ${example}`).join("\n");
   const help = `\n${shown.help === undefined ? "" : `${shown.help}\n\n`}Examples:\n${examples}`;
-  const command = storeCommand(name, `${summary}.`, help, io);
+  const command = storeCommand(name, help, io, `${summary}.`);
   const operands = flags.filter(({ isOperand }) => isOperand);
   if (operands.length > 0)
     command.usage(

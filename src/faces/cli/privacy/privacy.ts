@@ -21,7 +21,6 @@ import { KEPT_MS } from "#model/horizon.ts";
 import { readSentAddress } from "#model/ip-address.ts";
 import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "#people/privacy/pseudonym-keyring.ts";
 import { toPseudonym } from "#people/rules/pseudonym.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import { readActor } from "../options/read-options.ts";
@@ -168,7 +167,6 @@ function describeEnded({ id, requestedAt, untilAt, isFinished, actor, reason }: 
 
 /** `longwatch privacy`: shows the retention of personal data and manages the key of the pseudonyms. */
 export function privacyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  const description = SUMMARIES.privacy;
   const others = [pseudonymCommand(readConfig, io), rotateKeyCommand(readConfig, io)];
-  return subjectCommand("privacy", description, [showPrivacy], readConfig, io, others);
+  return subjectCommand("privacy", "", [showPrivacy], readConfig, io, others);
 }

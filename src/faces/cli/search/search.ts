@@ -10,7 +10,6 @@ import { formatWhole, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJoinedPages, writeJson, writeOut, writeText } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
@@ -60,7 +59,7 @@ interface PlannedSearch {
 
 /** `longwatch search`: searches and groups all kept events. */
 export function searchCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addSearchOptions(allowRemote(storeCommand("search", SUMMARIES.search, HELP, io)), true)
+  return addSearchOptions(allowRemote(storeCommand("search", HELP, io)), true)
     .option("--json", "print JSON as edge events search does")
     .option("--csv", "print CSV")
     .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)

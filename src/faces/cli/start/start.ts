@@ -10,7 +10,6 @@ import { createProgressLine } from "#lib/progress-bar.ts";
 import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createSignInLink } from "#people/keys/issue-key.ts";
-import { SUMMARIES } from "../commands.ts";
 import { writeJson } from "../edge/edge-io.ts";
 import { addHelp } from "../terminal/help.ts";
 import { describeStartFailure } from "./describe-failure.ts";
@@ -41,7 +40,6 @@ To list every setting with its value: npm run -s longwatch -- config list`;
 /** `longwatch start`: the service, until a signal ends it. */
 export function startCommand(readConfig: () => Config): Command {
   const command = new Command("start")
-    .description(SUMMARIES.start)
     .option(
       "--json",
       "print one JSON document about the started service on stdout; all other output goes to stderr",

@@ -18,7 +18,6 @@ import { describeLearning } from "#model/rules.ts";
 import { nameZone } from "#model/zones.ts";
 import { cellOf, type DrawnHour } from "#proof/coverage/describe-coverage.ts";
 import { GAP_EXIT_CODE } from "#proof/coverage/hours.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
 import { describePastOutage } from "../start/describe-failure.ts";
@@ -52,7 +51,7 @@ type Attention = NonNullable<StatusAnswer["attention"]>;
 
 /** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return allowRemote(storeCommand("status", SUMMARIES.status, HELP, io))
+  return allowRemote(storeCommand("status", HELP, io))
     .option("--json", "print the answer of GET /api/v1/status?detailed=true")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {

@@ -39,7 +39,8 @@ interface Answer {
 
 interface Task<Options, Input> {
   readonly name: string;
-  readonly summary: string;
+  /** Left out: that of the list of commands. */
+  readonly summary?: string;
   readonly help: string;
   /** The name of the only argument and its help. */
   readonly operand?: readonly [name: string, help: string];
@@ -72,7 +73,7 @@ export function defineTask<const Options extends Readonly<Record<`--${string}`, 
   ...words
 }: Task<Options, Input>) {
   return (readConfig: () => Config, io: StoreIo = createProcessIo()): Command => {
-    const command = storeCommand(words.name, words.summary, words.help, io);
+    const command = storeCommand(words.name, words.help, io, words.summary);
     if (operand !== undefined)
       command.usage(`[options] <${operand[0]}>`).argument(`[${operand[0]}]`, operand[1]);
     for (const [flag, help] of Object.entries<string>(options)) command.option(flag, help);

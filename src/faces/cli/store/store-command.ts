@@ -25,7 +25,7 @@ export interface StoreIo extends EdgeIo {
 }
 
 /** Creates a command on the database that reports unknown options and arguments together with its other mistakes. */
-export function storeCommand(name: string, description: string, help: string, io: StoreIo): Command {
+export function storeCommand(name: string, help: string, io: StoreIo, description = ""): Command {
   const command = new Command(name)
     .description(description)
     .allowUnknownOption()

@@ -4,7 +4,6 @@ import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { Config } from "#config/config.ts";
 import { escapeText } from "#lib/text.ts";
 import type { ArchivedEvent } from "#model/waf-event.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJsonLine, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { FILTER_HELP } from "../edge/read-search.ts";
@@ -44,7 +43,7 @@ interface Flags {
 
 /** `longwatch tail`: prints events as they are stored. */
 export function tailCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return allowRemote(storeCommand("tail", SUMMARIES.tail, HELP, io))
+  return allowRemote(storeCommand("tail", HELP, io))
     .option("--zone <ids>", "only these shield zones (default: all)", gather)
     .option("--since <time>", "begin here: epoch ms, ISO-8601 or relative such as -10m (default: -1m)")
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")

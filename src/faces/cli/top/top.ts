@@ -11,7 +11,6 @@ import { asCalled } from "#lib/process.ts";
 import { toLine, toPlainTexts } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AskOperation } from "#operations/operation.ts";
-import { SUMMARIES } from "../commands.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
@@ -54,7 +53,7 @@ interface Flags {
 
 /** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return allowRemote(storeCommand("top", SUMMARIES.top, HELP, io))
+  return allowRemote(storeCommand("top", HELP, io))
     .option("--zone <id>", "only this shield zone")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")

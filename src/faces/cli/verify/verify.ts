@@ -11,7 +11,6 @@ import { toIso } from "#operations/fields.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { type Check, type Difference, widenSpan } from "#proof/verify/check.ts";
 import { runChecks } from "#proof/verify/run-checks.ts";
-import { SUMMARIES } from "../commands.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { readSpan, readZone, requireZones } from "../options/read-options.ts";
 import { defineTask, onStore } from "../store/define-task.ts";
@@ -37,7 +36,6 @@ Examples:
 /** `longwatch verify`: compares the stored data with the platform and with itself. */
 export const verifyCommand = defineTask({
   name: "verify",
-  summary: SUMMARIES.verify,
   help: HELP,
   options: {
     "--zone <id>": "shield zone (required)",
