@@ -51,8 +51,8 @@ export async function readServiceStatus(
         where ${w.zoneId} = z.zone_id and ${w.startsAt} >= ${from}), 0)::float8 as events,
       (select ${epochMs(sql`max(${e.occurredAt})`)} from ${wafEvents} ${e}
         where ${e.zoneId} = z.zone_id and ${e.occurredAt} >= ${from}) as "newestAt",
-      (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w}
-        where ${w.zoneId} = z.zone_id) as "searchedThrough",
+      (select ${epochMs(w.searchedThrough)} from ${coverageWindows} ${w} where ${w.zoneId} = z.zone_id
+        and ${w.searchedThrough} is not null order by ${w.startsAt} desc limit 1) as "searchedThrough",
       (select count(*) from ${quarantinedEntries} ${q} where ${q.zoneId} = z.zone_id)::float8 as quarantined
     from unnest(${sql.param([...zoneIds])}::integer[]) as z(zone_id) order by 1`);
   const work = await db.execute<{ spikes: number; alerts: number; notifications: number }>(sql`

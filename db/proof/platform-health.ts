@@ -101,7 +101,8 @@ export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]):
       ${h.keptMs} as "keptMs", ${epochMs(h.keptSince)} as "since", ${h.keptBeforeMs} as "beforeMs",
       ${epochMs(h.answeredAt)} as "answeredAt", ${epochMs(h.refusedSince)} as "refusedSince", ${h.refusedWith} as "refusedWith",
       greatest(
-        (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w} where ${w.zoneId} = z.zone_id),
+        (select ${epochMs(w.searchedThrough)} from ${coverageWindows} ${w}
+          where ${w.zoneId} = z.zone_id and ${w.searchedThrough} is not null order by ${w.startsAt} desc limit 1),
         (select ${epochMs(sql`max(${c.startedAt})`)} from ${ingestCursors} ${c}
           where ${c.zoneId} = z.zone_id and ${c.passResult} in ('full', 'short'))) as "polledThrough"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)

@@ -62,6 +62,8 @@ export const coverageWindows = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.startsAt] }),
+    // Nearly every hour is sealed, and most questions are about the others.
+    index("coverage_windows_unsealed").on(t.zoneId, t.startsAt).where(sql`state <> 'sealed'`),
     check("coverage_windows_state", isOneOf(t.state, HOUR_STATES)),
     check("coverage_windows_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
     check(
