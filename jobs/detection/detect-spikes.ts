@@ -14,7 +14,6 @@ import {
 } from "#db/detection/spikes.ts";
 import { noteRising } from "#db/proof/platform-health.ts";
 import { assessSeries, countSenders, gradeSpike } from "#detection/rules/assess-series.ts";
-import type { Sensitivity } from "#detection/rules/detection-settings.ts";
 import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
 import { findCompared, joinRules } from "#detection/rules/incidents/member-share.ts";
 import { toIncident } from "#detection/rules/incidents/stored-incident.ts";
