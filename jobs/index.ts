@@ -190,7 +190,14 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       budgetPerHour: settings.advicePerHour,
       afterAdvice: raiseAlerts,
     }),
-    createRaiseAlertsJob({ ...deps, afterAlerts, whileAwaited: raiseSoon }),
+    createRaiseAlertsJob({
+      ...deps,
+      afterAlerts,
+      whileAwaited() {
+        judgeVerdicts();
+        raiseSoon();
+      },
+    }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     ...(forwarding === null
       ? []

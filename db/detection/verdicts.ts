@@ -1,5 +1,5 @@
 /** Verdicts as they are stored, and what is usual for a zone. */
-import { asc, desc, inArray, type SQLWrapper, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNotNull, isNull, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -24,8 +24,8 @@ const v = alias(verdicts, "v");
 const JUDGED_FOR_MS = 2 * DAY_MS;
 
 /**
- * Stores the verdict on a spike at one time. Returns false and changes nothing if it is stored already, because another
- * replica was faster.
+ * Stores the verdict on a spike at one time, in place of one than which a newer one was asked for. Returns false and changes nothing
+ * if it is stored already, because another replica was faster.
  */
 export async function storeVerdict(
   db: Queryable,
@@ -37,12 +37,34 @@ export async function storeVerdict(
     typeof value === "string" ? cleanText(value, MAX_TEXT_CHARS) : value,
   ) as StoredVerdict;
   const { look, said, judgedAt } = clean;
+  const judged = { said, judgedAt: new Date(judgedAt), verdict: clean, askedAt: null };
   const stored = await db
     .insert(verdicts)
-    .values({ spikeId: id, zoneId, look, said, judgedAt: new Date(judgedAt), verdict: clean })
-    .onConflictDoNothing({ target: [verdicts.spikeId, verdicts.look] })
+    .values({ spikeId: id, zoneId, look, ...judged })
+    .onConflictDoUpdate({
+      target: [verdicts.spikeId, verdicts.look],
+      set: judged,
+      setWhere: isNotNull(verdicts.askedAt),
+    })
     .returning({ id: verdicts.spikeId });
+  await db
+    .update(verdicts)
+    .set({ askedAt: null })
+    .where(and(eq(verdicts.spikeId, id), isNotNull(verdicts.askedAt)));
   return stored.length > 0;
+}
+
+/** Asks for newer verdicts on these spikes than those that are stored, because messages wait for them. */
+export async function askForVerdicts(
+  db: Queryable,
+  spikeIds: readonly number[],
+  nowMs: number,
+): Promise<void> {
+  if (spikeIds.length === 0) return;
+  await db
+    .update(verdicts)
+    .set({ askedAt: new Date(nowMs) })
+    .where(and(inArray(verdicts.spikeId, [...spikeIds]), isNull(verdicts.askedAt)));
 }
 
 /** Returns the verdicts of each of these spikes, the oldest first. Spikes without any are left out. */
@@ -63,10 +85,10 @@ export async function readVerdicts(
 export type DueVerdict = Readonly<{ spike: SpikeRow; look: VerdictTime }>;
 
 /**
- * Returns the verdicts that are due: the latest of each spike whose time has come, unless it or a later one is stored. Verdicts
- * before it are left out, because the events that they would have seen are in it. Incidents come first and members of
- * incidents last; of both the open ones first, the newest first. Spikes that were found late come after all others: they notify
- * nobody, but an exclusion may follow from them.
+ * Returns the verdicts that are due: the latest of each spike whose time has come, unless it or a later one is stored and no newer one
+ * was asked for. Verdicts before it are left out, because the events that they would have seen are in it. Those that were asked for
+ * come first, then incidents, and members of incidents last; of both the open ones first, the newest first. Spikes that were found late
+ * come after all others: they notify nobody, but an exclusion may follow from them.
  */
 export async function findDueVerdicts(db: Queryable, nowMs: number, limit: number): Promise<DueVerdict[]> {
   // The latest time first. A spike may open later than now, by the clock of another process.
@@ -76,17 +98,18 @@ export async function findDueVerdicts(db: Queryable, nowMs: number, limit: numbe
   const look = sql<VerdictTime>`case ${sql.join(cases, sql` `)} else ${VERDICT_TIMES[0]} end`;
   const placeOf = (one: SQLWrapper) => sql`array_position(${sql.param([...VERDICT_TIMES])}::text[], ${one})`;
   const since = new Date(nowMs - JUDGED_FOR_MS);
+  const isAsked = sql`${s.id} = any(array(select ${v.spikeId} from ${verdicts} ${v} where ${v.askedAt} is not null))`;
   return db
     .select({ spike: s, look })
     .from(s)
     .where(
-      // The second condition has an index.
-      sql`${s.openedAt} > ${since} and (${s.closedAt} is null or ${s.closedAt} > ${since})
-        and ${inArray(s.kind, [...RULE_SPIKE_KINDS, "sources"])} and not ${s.isShadow}
-        and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id} and ${placeOf(v.look)} >= ${placeOf(look)})`,
+      // The third condition has an index.
+      sql`(${isAsked} or ${s.openedAt} > ${since} and (${s.closedAt} is null or ${s.closedAt} > ${since})
+          and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id} and ${placeOf(v.look)} >= ${placeOf(look)}))
+        and ${inArray(s.kind, [...RULE_SPIKE_KINDS, "sources"])} and not ${s.isShadow}`,
     )
     .orderBy(
-      sql`${s.isLate}, ${s.kind} = 'sources' desc, ${s.memberOf} is null desc, ${s.closedAt} is null desc`,
+      sql`${isAsked} desc, ${s.isLate}, ${s.kind} = 'sources' desc, ${s.memberOf} is null desc, ${s.closedAt} is null desc`,
       desc(s.openedAt),
       asc(s.id),
     )

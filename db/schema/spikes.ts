@@ -159,10 +159,13 @@ export const verdicts = pgTable(
     look: text({ enum: VERDICT_TIMES }).notNull(),
     said: text({ enum: VERDICTS }).notNull(),
     verdict: jsonb().$type<StoredVerdict>().notNull(),
+    /** Since when a message waits for a newer verdict than this. */
+    askedAt: timestamp({ withTimezone: true }),
   },
   (t) => [
     primaryKey({ columns: [t.spikeId, t.look] }),
     index("verdicts_judged").on(t.zoneId, t.judgedAt),
+    index("verdicts_asked").on(t.spikeId).where(sql`${t.askedAt} is not null`),
     check("verdicts_look", isOneOf(t.look, VERDICT_TIMES)),
     check("verdicts_said", isOneOf(t.said, VERDICTS)),
   ],

@@ -3,7 +3,7 @@ import { notifiedChannels } from "#alerts/rules/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import { type Assess, type Context, createAssessor } from "#alerts/rules/assess.ts";
-import { type Decision, decide } from "#alerts/rules/decide.ts";
+import { type Decision, decide, lacksVerdict } from "#alerts/rules/decide.ts";
 import { headlineOf } from "#alerts/rules/message/headline.ts";
 import {
   alertOf,
@@ -27,14 +27,13 @@ import {
 } from "#db/alerts/alerts.ts";
 import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
-import { readVerdicts } from "#db/detection/verdicts.ts";
+import { askForVerdicts, readVerdicts } from "#db/detection/verdicts.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isChangeKind, startOfHistory } from "#model/rules.ts";
-import { dueVerdictTime } from "#model/verdict.ts";
 import { isEnding } from "#model/words.ts";
 import { defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
@@ -46,7 +45,7 @@ import { readActiveSilences } from "./report-service.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
-/** How long a message waits for a verdict that is due. With the pause until the next run it is sent within 3 seconds. */
+/** How long a message waits for a verdict of now. With the pause until the next run it is sent within 3 seconds. */
 const VERDICT_WAIT_MS = 2_500;
 /** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
 const MOST_JUDGED = 500;
@@ -60,7 +59,7 @@ export interface RaiseAlertsDeps
    * The channels' capabilities decide what a later message does on a channel. If left out, every channel posts anew.
    */
   readonly notifiers?: ReadonlyMap<string, Pick<Notifier, "capabilities">>;
-  /** Called while a message waits for a verdict that is due. If left out, no message waits. */
+  /** Called while a message waits for a verdict: it has to be judged, and the job to be run again. If left out, no message waits. */
   readonly whileAwaited?: () => void;
   /** If left out, the built-in words say what became of requests. */
   readonly actions?: ActionStates;
@@ -73,7 +72,7 @@ export interface RaiseAlertsDeps
  * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
-  const waitFor = createWait(deps.whileAwaited);
+  const begin = createWaits(deps.whileAwaited);
   return defineJob({
     name: "raise-alerts",
     queue: "derive",
@@ -86,7 +85,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
       // A failure of one kind of alert does not stop the other kind.
       const runs = await Promise.allSettled([
         raiseCoverage(deps, silences),
-        raiseSpikes(deps, { silences, waitFor }, signal),
+        raiseSpikes(deps, { silences, begin }, signal),
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
@@ -107,7 +106,7 @@ async function raiseCoverage(
 /** Returns how many transitions were written. */
 async function raiseSpikes(
   deps: RaiseAlertsDeps,
-  { silences, waitFor }: { silences: readonly Silence[]; waitFor: WaitFor },
+  { silences, begin }: { silences: readonly Silence[]; begin: ReturnType<typeof createWaits> },
   signal: AbortSignal,
 ): Promise<number> {
   const { database, log } = deps;
@@ -133,19 +132,15 @@ async function raiseSpikes(
       members: membersOf.get(spike.id) ?? [],
     }),
   );
-  const isNew = (spike: AlertSpike) => alerts.get(alertOf(spike))?.spikeId !== spike.id;
-  const awaited = waitFor(
-    judged.filter((spike) => {
-      const known = verdicts.get(spike.id)?.at(-1)?.look;
-      if (isNew(spike)) return known === undefined;
-      return known !== undefined && dueVerdictTime(spike.openedAtMs, nowMs, known) !== null;
-    }),
-    nowMs,
-  );
-  const waiting = new Set([...awaited, ...findWaitingSums(found, nowMs).map(({ id }) => id)]);
-  const context = await readContext(deps, spikes, { alerts, silences, verdicts, awaited: waiting, nowMs });
+  const sums = new Set(findWaitingSums(found, nowMs).map(({ id }) => id));
+  const context = await readContext(deps, spikes, { alerts, silences, verdicts, waitingSums: sums, nowMs });
   const assess = createAssessor(context);
-  const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
+  const judgedIds = new Set(judged.map(({ id }) => id));
+  const run = begin(nowMs);
+  const waits = ({ id }: AlertSpike, decision: Decision) =>
+    judgedIds.has(id) && lacksVerdict(decision, verdicts.get(id) ?? [], nowMs) && run.mustWait(id);
+  const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess, waits }, signal);
+  await run.end((ids) => askForVerdicts(database.db, ids, nowMs));
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
   if (failures.length > 0) throw failures[0];
   return reasons.length;
@@ -157,7 +152,7 @@ async function readContext(
   {
     alerts,
     ...given
-  }: Pick<Context, "nowMs" | "silences" | "verdicts" | "awaited"> & {
+  }: Pick<Context, "nowMs" | "silences" | "verdicts" | "waitingSums"> & {
     alerts: ReadonlyMap<string, AlertRow>;
   },
 ): Promise<Context> {
@@ -181,17 +176,28 @@ function recordOf(alerts: ReadonlyMap<string, AlertRow>, fingerprint: string): A
   return row === undefined ? null : toAlertRecord(row);
 }
 
-type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
-
-/** Returns a function that returns the spikes, among those of which a verdict is due, whose message still waits for it. */
-function createWait(whileAwaited: (() => void) | undefined): WaitFor {
+/** Returns a function that begins a run. It knows since when the messages of spikes have waited for a verdict in the runs before. */
+function createWaits(whileAwaited: (() => void) | undefined) {
   let seenSince: ReadonlyMap<number, number> = new Map();
-  return (spikes, nowMs) => {
-    seenSince = new Map(spikes.map(({ id }) => [id, seenSince.get(id) ?? nowMs]));
-    if (whileAwaited === undefined) return new Set();
-    const awaited = [...seenSince].filter(([, since]) => nowMs - since < VERDICT_WAIT_MS);
-    if (awaited.length > 0) whileAwaited();
-    return new Set(awaited.map(([id]) => id));
+  return (nowMs: number) => {
+    const [before, now] = [seenSince, new Map<number, number>()];
+    seenSince = now;
+    const waiting: number[] = [];
+    return {
+      /** Returns whether a message that lacks a verdict still waits for it. */
+      mustWait(spikeId: number): boolean {
+        const since = before.get(spikeId) ?? nowMs;
+        now.set(spikeId, since);
+        const waits = whileAwaited !== undefined && nowMs - since < VERDICT_WAIT_MS;
+        if (waits) waiting.push(spikeId);
+        return waits;
+      },
+      async end(ask: (spikeIds: readonly number[]) => Promise<void>): Promise<void> {
+        if (waiting.length === 0) return;
+        await ask(waiting);
+        whileAwaited?.();
+      },
+    };
   };
 }
 
@@ -246,7 +252,17 @@ interface Raised {
 async function raiseEach(
   { database, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  { alerts, context, assess }: { alerts: ReadonlyMap<string, AlertRow>; context: Context; assess: Assess },
+  {
+    alerts,
+    context,
+    assess,
+    waits,
+  }: {
+    readonly alerts: ReadonlyMap<string, AlertRow>;
+    readonly context: Context;
+    readonly assess: Assess;
+    readonly waits: (spike: AlertSpike, decision: Decision) => boolean;
+  },
   signal: AbortSignal,
 ): Promise<Raised> {
   const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
@@ -270,7 +286,7 @@ async function raiseEach(
       const isChanged =
         decision !== null ||
         (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));
-      if (!isChanged) continue;
+      if (!isChanged || (decision !== null && waits(spike, decision))) continue;
       const resolve =
         row === null || alert === null ? null : toUnnotifiedResolve(row, alert, spike, decision);
       if (resolve !== null) unnotified.push(resolve);

@@ -17,6 +17,11 @@ export function isCoreRule(ruleId: string): boolean {
   return /^9\d{5}$/.test(ruleId);
 }
 
+/** Rules of the core rule set whose matches, if they work, run or load code, or read what is stored: uploads, lookups, queries. */
+export function isInjectionRule(ruleId: string): boolean {
+  return /^9(?:22|3[1-4]|42|44)\d{3}$/.test(ruleId);
+}
+
 /** Rules of the core rule set that read how a client builds its requests (methods, headers, encodings), and no text that is sent. */
 export function isProtocolRule(ruleId: string): boolean {
   return /^(?:200|911|920)\d{3}$/.test(ruleId);

@@ -98,6 +98,8 @@ export const storedVerdict = z.object({
     /** Requests with an idiom of attacks or of a tool, and those of them that got through; left out by earlier versions. */
     hostile: count.optional(),
     hostileThrough: count.optional(),
+    /** Requests with an idiom that a rule of injections matched and that got through; left out by earlier versions. */
+    injectedThrough: count.optional(),
     /** Requests that rose; left out by earlier versions, which counted events. */
     requests: count.optional(),
     events: count,

@@ -66,7 +66,11 @@ export async function openBothWorlds() {
       learnUsual: () => undefined,
       afterVerdicts: () => undefined,
     });
+    let awaits = false;
     const raise = createRaiseAlertsJob({
+      whileAwaited: () => {
+        awaits = true;
+      },
       database,
       clock,
       log,
@@ -85,6 +89,11 @@ export async function openBothWorlds() {
       await rules();
       await runJob(judge);
       await runJob(raise);
+      for (let again = 0; awaits && again < 3; again += 1) {
+        awaits = false;
+        await runJob(judge);
+        await runJob(raise);
+      }
       const rows = await database.db
         .select()
         .from(notifications)

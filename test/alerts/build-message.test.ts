@@ -7,6 +7,7 @@ import { buildMessage } from "#alerts/rules/message/build-message.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { createActionStates } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
+import { verdictOf } from "#test/support/stored-verdict.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
 
@@ -54,6 +55,38 @@ test("a message counts actions by the words of the configuration, and names the 
     unknownActions: ["rewrite"],
   });
   expect(buildMessage(facts)).toMatchObject({ unknownActions: ["Tarpit", "tag", "rewrite"] });
+});
+
+test("a message says why its severity is so, with the addresses that its verdict counts", () => {
+  const { counts } = verdictOf();
+  const verdict = verdictOf({ counts: { ...counts, addresses: 12, injectedThrough: 21 } });
+  const detailsOf = (over: Partial<AlertSpike>, given?: typeof verdict) => {
+    const spike = alertSpike({ addresses: 15, ...over });
+    const alerts: AlertRecord[] = [];
+    play(alerts, { spike, nowMs: NOW });
+    const alert = alerts[0] as AlertRecord;
+    const facts = { alertId: 7, fingerprint: "f", alert, reason: "first", spike, advice: pending } as const;
+    return buildMessage({ ...facts, ...(given && { verdict: given }) }).details;
+  };
+  const critical = { gradedBy: "both", severity: "critical" } as const;
+  expect(detailsOf(critical)).toEqual(["severity: 15 addresses send these events, far above the usual"]);
+  expect(detailsOf(critical, verdict)).toEqual([
+    "severity: 12 addresses send these events, far above the usual",
+  ]);
+  expect(detailsOf({ gradedBy: "addresses" }, verdict)).toEqual([
+    "severity: few addresses (12) send these events",
+  ]);
+  expect(detailsOf({ gradedBy: "both", severity: "warning" }, verdict)).toEqual([
+    "severity: the verdict, which counts 12 addresses, lowers it from critical",
+  ]);
+  expect(detailsOf({ gradedBy: "score", severity: "error", raisedFrom: "warning" }, verdict)).toEqual([
+    "severity: the verdict raises it from warning, because 21 requests with an injection got through",
+  ]);
+  const sure = verdictOf({ odds: 0.9 });
+  expect(detailsOf({ gradedBy: "score", raisedFrom: "info" }, sure)).toEqual([
+    "severity: the verdict raises it from info, because it is almost certainly an attack",
+  ]);
+  expect(detailsOf({ gradedBy: "score" }, verdict)).toBeUndefined();
 });
 
 test("a resolved message has the time range and the peak", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { resolveByHand } from "#alerts/rules/act-on-alert.ts";
 import type { AlertRecord } from "#alerts/rules/alert-record.ts";
-import { decide, type Situation } from "#alerts/rules/decide.ts";
+import { decide, lacksVerdict, type Situation } from "#alerts/rules/decide.ts";
 import { DEFAULT_TIMING } from "#alerts/rules/routing/routing.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
@@ -97,6 +97,7 @@ const ATTACK = verdictOf();
 const LIKELY = verdictOf({ odds: 0.8 });
 const UNCLEAR = verdictOf({ said: "unclear", odds: 0.4 });
 const MISFIRE = verdictOf({ said: "misfire", likeliest: "misfire" });
+const LATE = verdictOf({ judgedAt: ATTACK.judgedAt + 1_000 });
 const LASTING: StoredVerdict = { ...MISFIRE, isLasting: true };
 const at = (look: StoredVerdict["look"], verdict: StoredVerdict) => ({ ...verdict, look });
 const said = (...verdicts: StoredVerdict[]) => ({ ownVerdicts: verdicts });
@@ -130,7 +131,7 @@ const TABLE: readonly Row[] = [
     ["again", ALL, "", ""],
   ],
   [4, "an attacker joined before the incident closed", 26, BY_HAND, joined(25, closedAt(26)), null],
-  [5, "the first verdict of a later spike is awaited", 50, RESOLVED, { isAwaited: true, ...later(50) }, null],
+  [5, "the message waits for another rule", 50, RESOLVED, { waitsForRule: true, ...later(50) }, null],
   [6, "a spike opened 30 minutes after the resolve", 50, RESOLVED, later(50), ["again", ALL, "", ""]],
   [
     6,
@@ -290,22 +291,22 @@ const TABLE: readonly Row[] = [
   [16, "a channel's quiet hours are over", 9, after([1, { held: ["chat"] }]), {}, ["repeat", "chat", "", ""]],
   [18, "a recommendation came", 2, FIRST, { hasAdvice: true }, ["advice", ALL, "", ""]],
   [18, "a recommendation was sent before", 3, after([1, { hasAdvice: true }]), { hasAdvice: true }, null],
-  [2, "the first verdict is awaited", 1, null, { isAwaited: true }, null],
-  [10, "a rise, and a verdict that is due is awaited", 6, FIRST, { isAwaited: true, ...ERROR }, null],
+  [2, "the message waits for another rule", 1, null, { waitsForRule: true }, null],
+  [10, "a rise, and the message waits for another rule", 6, FIRST, { waitsForRule: true, ...ERROR }, null],
   [
     9,
-    "the spike closed, and a verdict that is due is awaited",
+    "the spike closed while the message waited for another rule",
     200,
     FIRST,
-    { isAwaited: true, ...closedAt(20) },
+    { waitsForRule: true, ...closedAt(20) },
     ["resolved", ALL, "", ""],
   ],
   [
     3,
-    "a verdict is awaited under a silence",
+    "the message waits for another rule under a silence",
     1,
     null,
-    { isAwaited: true, ...SILENCED },
+    { waitsForRule: true, ...SILENCED },
     ["first", "", "", ""],
   ],
   [
@@ -580,6 +581,20 @@ test("a settled alert is resolved, and its reopening is counted", () => {
   // It is held open for half an hour, as after any reopening.
   expect(decideAt(269, reopened, closed)).toBeNull();
   expect(decideAt(270, reopened, closed)?.reason).toBe("resolved");
+});
+
+const SENDS = { reason: "join", notified: [], updated: [], waiting: [] } as const;
+test.each<[boolean, string, Parameters<typeof lacksVerdict>[0], readonly StoredVerdict[]]>([
+  [true, "no verdict", { ...SENDS, reason: "first", notified: ["chat"] }, []],
+  [true, "a verdict of 16 seconds ago", { ...SENDS, notified: ["chat"] }, [ATTACK]],
+  [true, "such a verdict, in place", { ...SENDS, updated: ["chat"] }, [ATTACK]],
+  [true, "such a verdict, later", { ...SENDS, waiting: ["chat"] }, [ATTACK]],
+  [false, "a verdict of 15 seconds ago", { ...SENDS, notified: ["chat"] }, [ATTACK, LATE]],
+  [false, "such a verdict, for nobody", SENDS, [ATTACK]],
+  [false, "no verdict, about advice", { ...SENDS, reason: "advice", notified: ["chat"] }, []],
+  [false, "no verdict, about the end", { ...SENDS, reason: "resolved", notified: ["chat"] }, []],
+])("lacksVerdict returns %s for a message with %s", (expected, _what, decision, verdicts) => {
+  expect(lacksVerdict(decision, verdicts, ATTACK.judgedAt + 16_000)).toBe(expected);
 });
 
 test("a channel gets one message for each class that a verdict turns to, however often the verdict changes", () => {

@@ -30,6 +30,19 @@ function drawWorld(seed: number): WafEvent[] {
           url: `https://shop.example/dir/${i}.php`,
         });
     },
+    function joining(at: number) {
+      const senders = integer(3, 6);
+      for (let sender = 0; sender < senders; sender += 1)
+        for (let i = 0; i < 120; i += 1)
+          request(at + sender * 7 + Math.floor(i / 10), [`9${300 + (i % 30)}`], {
+            ip: `198.18.0.${sender}`,
+            ja4: "t13join",
+            asn: `AS${64_800 + sender}`,
+            ua: "tool",
+            url: `https://shop.example/admin/${i}?id=${i}'%20or%201=1`,
+            action: i % 3 === 0 ? "log" : "block",
+          });
+    },
     function botnet(at: number) {
       const ja4 = `t13net${integer(1, 99)}`;
       const rules = ["942100", "942190", "949110"].slice(0, integer(1, 3));
@@ -109,6 +122,12 @@ test.each(sample(WORLDS, ([number]) => number === 2 || number === 3))(
     const live = await runLive(events, span);
     const replayed = replayEvents(events, span);
     expect(live.length).toBeGreaterThan(0);
-    expect(live.map(line).toSorted()).toEqual(replayed.map(line).toSorted());
+    // A replay ends with its last event, which may come before the last minute.
+    const linesOf = (said: readonly SaidMessage[]) =>
+      said
+        .filter(({ at }) => at < END)
+        .map(line)
+        .toSorted();
+    expect(linesOf(live)).toEqual(linesOf(replayed));
   },
 );

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AlertSpike } from "#alerts/rules/alert-spike.ts";
 import { gradeByVerdict, isTroublesome } from "#alerts/rules/verdict-effects.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import {
   CHANGE_KINDS,
   LOWERING_VERDICTS,
@@ -27,7 +28,7 @@ type Given = Partial<Omit<StoredVerdict, "counts" | "features">> & {
 const KNOWN = { usualAsn: 1, usualJa4: 1, idiom: 0, session: 0 };
 
 function judged({ counts, values = {}, ...over }: Given = {}): StoredVerdict {
-  const verdict = verdictOf(over);
+  const verdict = verdictOf({ judgedAt: JUDGED, since: JUDGED - 10 * MINUTE_MS, ...over });
   const features = { ...verdict.features };
   for (const [name, value] of Object.entries({ ...KNOWN, ...values }))
     features[name as VerdictFeature] = { value, adds: 0 };
@@ -54,6 +55,11 @@ const WARNING_TO_ERROR = "warning warning error error";
 const AT_MOST_ERROR = "info warning error error";
 const CRITICAL = "critical critical critical critical";
 const AT_LEAST_ERROR = "error error error critical";
+const INFO = "info info info info";
+const ERROR = "error error error error";
+const JUDGED = Date.UTC(2026, 10, 21, 14);
+const THROUGH = { injectedThrough: 20, blocked: 1 };
+const QUIET = { requests: 19, blocked: 19, challenged: 0, logged: 0 };
 const ALONE = { counts: { addresses: 11 } };
 const MANY = { counts: { addresses: 12 } };
 const BEYOND_DOUBT = { score: 5 };
@@ -76,8 +82,8 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       "a sure attack of 11 addresses beyond doubt",
       ALONE,
       BEYOND_DOUBT,
-      AT_LEAST_WARNING,
-      AT_LEAST_WARNING,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
       CRITICAL,
     ],
     [
@@ -227,6 +233,102 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
     ],
     ["a scanner", { ...MANY, said: "scanner" }, BEYOND_DOUBT, WARNING, WARNING, AS_IT_IS],
     [
+      "a scanner of 11 addresses, 20 of whose injections got through",
+      { said: "scanner", odds: 0.69, counts: { ...ALONE.counts, ...THROUGH } },
+      DOUBTFUL,
+      ERROR,
+      ERROR,
+      AT_MOST_ERROR,
+    ],
+    [
+      "a scanner of 11 addresses, 19 of whose injections got through",
+      { said: "scanner", odds: 0.69, counts: { ...ALONE.counts, ...THROUGH, injectedThrough: 19 } },
+      DOUBTFUL,
+      WARNING,
+      WARNING,
+      AT_MOST_ERROR,
+    ],
+    [
+      "a scanner of 11 addresses, 39 of whose injections got through where nothing is stopped",
+      { said: "scanner", counts: { ...ALONE.counts, ...THROUGH, injectedThrough: 39, blocked: 0 } },
+      DOUBTFUL,
+      WARNING,
+      WARNING,
+      AS_IT_IS,
+    ],
+    [
+      "a scanner of 11 addresses, 20 of whose injections got through in 20 minutes",
+      { said: "scanner", counts: { ...ALONE.counts, ...THROUGH }, since: JUDGED - 20 * MINUTE_MS },
+      DOUBTFUL,
+      WARNING,
+      WARNING,
+      AS_IT_IS,
+    ],
+    [
+      "a scanner of 12 addresses, 20 of whose injections got through",
+      { said: "scanner", counts: { ...MANY.counts, ...THROUGH } },
+      DOUBTFUL,
+      AT_LEAST_ERROR,
+      AT_LEAST_ERROR,
+      AS_IT_IS,
+    ],
+    [
+      "a likely attack of 11 addresses, 20 of whose injections got through",
+      { odds: 0.75, counts: { ...ALONE.counts, ...THROUGH } },
+      DOUBTFUL,
+      ERROR,
+      ERROR,
+      AT_LEAST_WARNING,
+    ],
+    [
+      "a likely attack of 12 addresses, 20 of whose injections got through",
+      { odds: 0.75, counts: { ...MANY.counts, ...THROUGH } },
+      DOUBTFUL,
+      AT_LEAST_ERROR,
+      AT_LEAST_ERROR,
+      AT_LEAST_WARNING,
+    ],
+    [
+      "a misfire, 20 of whose injections got through",
+      { said: "misfire", counts: { ...MANY.counts, ...THROUGH } },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "an attack of odds .74, everyday",
+      { counts: QUIET, odds: 0.74 },
+      DOUBTFUL,
+      INFO,
+      INFO,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an attack of odds .74, everyday but for 25 hostile requests",
+      { counts: { ...QUIET, hostile: 25 }, odds: 0.74 },
+      DOUBTFUL,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an attack of odds .74 in a zone of which no network is known to be usual",
+      { counts: QUIET, odds: 0.74, values: { usualAsn: null } },
+      DOUBTFUL,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an unclear verdict, most like an attack, everyday",
+      { counts: QUIET, said: "unclear", odds: 0.4 },
+      DOUBTFUL,
+      INFO,
+      INFO,
+      AT_MOST_ERROR,
+    ],
+    [
       "an unclear verdict, most like an attack",
       { ...MANY, said: "unclear" },
       BEYOND_DOUBT,
@@ -281,7 +383,14 @@ test("the gravest member counts, and the verdict grades it as it grades the lead
   );
 });
 
-test("no rule alone pages unless its verdict says attack", () => {
+test("the injections that got through at an earlier look count at a later one", () => {
+  const first = judged({ said: "scanner", counts: { ...ALONE.counts, ...THROUGH } });
+  const later = judged({ look: "half-hour", said: "scanner", counts: ALONE.counts });
+  expect(gradeByVerdict(alertSpike(), [first, later]).severity).toBe("error");
+  expect(gradeByVerdict(alertSpike(), [later]).severity).toBe("warning");
+});
+
+test("no rule alone pages unless its verdict says attack, or a scanner's injections get through", () => {
   const verdict = fc
     .record({
       said: fc.constantFrom(...VERDICTS),

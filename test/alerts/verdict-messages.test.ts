@@ -11,12 +11,13 @@ import { VERDICTS } from "#model/kinds.ts";
 import { VERDICT_AFTER_MS } from "#model/verdict.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { at, openAlertWorld } from "./alert-world.ts";
+import { attackerOf, incidentOf } from "./incident.ts";
 
 const { database, world } = await openAlertWorld();
 
-/** Stores a verdict, judged when it is due: of several the latest one counts. */
+/** Stores a verdict, judged so long after the first run as its time is after an opening: of several the latest one counts. */
 function store(id: number, { look = "first", ...over }: Parameters<typeof verdictOf>[0] = {}) {
-  const judgedAt = at(0).getTime() + VERDICT_AFTER_MS[look];
+  const judgedAt = at(1).getTime() + VERDICT_AFTER_MS[look];
   return storeVerdict(database.db, { id, zoneId: 101 }, verdictOf({ look, judgedAt, ...over }));
 }
 
@@ -109,14 +110,86 @@ test("a rise waits less than three seconds for the verdict that is due, so that 
   await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.id, id));
   await runAt(240);
   expect(await world.outbox()).toHaveLength(2);
-  await store(id, { look: "five-minutes", odds: 0.8 });
+  await store(id, { look: "five-minutes", odds: 0.8, counts: { ...verdictOf().counts, addresses: 12 } });
   await runAt(241);
   expect((await world.outbox()).slice(2)).toEqual(["2 worse chat", "2 worse pager"]);
   expect((await world.messages()).at(-1)?.message.verdict).toMatchObject({ look: "five-minutes", odds: 0.8 });
   const asked = counted.runs;
+  // A verdict that is due holds nothing up while there is nothing to say.
   await runAt(1_800);
-  await runAt(1_803);
-  expect(counted.runs).toBe(asked + 1);
+  expect(counted.runs).toBe(asked);
+});
+
+test.each<[string, number, (id: number) => Promise<unknown>]>([
+  [
+    "attackers join",
+    400,
+    (id) =>
+      database.db
+        .update(spikes)
+        .set(incidentOf(attackerOf("203.0.113.1"), attackerOf("203.0.113.2", 7, { role: "joined" })))
+        .where(eq(spikes.id, id)),
+  ],
+  [
+    "the severity rises",
+    400,
+    (id) => database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.id, id)),
+  ],
+  ["a reminder is due", 5 * 3_600, async () => undefined],
+])("if %s, the message asks for a new verdict and waits for it", async (_what, seconds, change) => {
+  const id = await world.openSpike(0, incidentOf(attackerOf("203.0.113.1")));
+  const { counted, runAt } = createProcess();
+  const isAsked = async () =>
+    (await database.pool.query("select asked_at from verdicts where asked_at is not null")).rows.length > 0;
+  await store(id, { odds: 0.8, nextStep: "Block the address." });
+  await runAt(0);
+  expect(await isAsked()).toBe(false);
+  await change(id);
+  await runAt(seconds);
+  expect(await world.outbox()).toHaveLength(2);
+  expect(await isAsked()).toBe(true);
+  expect(counted.runs).toBe(1);
+
+  const judgedAt = at(1).getTime() + seconds * 1_000;
+  expect(await store(id, { judgedAt, said: "scanner", nextStep: "Block the 2 addresses." })).toBe(true);
+  expect(await isAsked()).toBe(false);
+  await runAt(seconds + 1);
+  const [later] = (await world.messages()).slice(2);
+  expect(later?.message.verdict).toMatchObject({ said: "scanner", nextStep: "Block the 2 addresses." });
+  expect(await world.outbox()).toHaveLength(4);
+});
+
+test("a message that waited for a new verdict in vain is sent with the one before", async () => {
+  const id = await world.openSpike(0, incidentOf(attackerOf("203.0.113.1")));
+  const { runAt } = createProcess();
+  await store(id, { odds: 0.8 });
+  await runAt(0);
+  await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.id, id));
+  for (const seconds of [400, 401, 402.4]) await runAt(seconds);
+  expect(await world.outbox()).toHaveLength(2);
+  await runAt(402.6);
+  expect((await world.outbox()).slice(2)).toEqual(["2 worse chat", "2 worse pager"]);
+});
+
+test("a verdict that turns for a message with another reason is said in that message, and not again", async () => {
+  const id = await world.openSpike(0, incidentOf(attackerOf("203.0.113.1")));
+  const { runAt } = createProcess();
+  await store(id, { look: "five-minutes", judgedAt: at(1).getTime() });
+  await runAt(0);
+  const both = incidentOf(attackerOf("203.0.113.1"), attackerOf("203.0.113.2", 7, { role: "joined" }));
+  await database.db.update(spikes).set(both).where(eq(spikes.id, id));
+  await runAt(400);
+  const judgedAt = at(1).getTime() + 400_000;
+  await store(id, {
+    look: "five-minutes",
+    judgedAt,
+    said: "misfire",
+    likeliest: "misfire",
+    title: "Misfire",
+  });
+  for (const seconds of [401, 405, 410]) await runAt(seconds);
+  expect((await world.outbox()).slice(2)).toEqual(["2 join chat", "2 join pager"]);
+  expect((await world.messages()).at(-1)?.message).toMatchObject({ was: "Probably an attack" });
 });
 
 test("a verdict that turns is one message on each channel, which says the class and the severity of now", async () => {

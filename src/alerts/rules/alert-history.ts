@@ -121,10 +121,21 @@ export function hasSentAdvice(alert: AlertRecord, channel?: string): boolean {
   );
 }
 
-/** Returns the verdict that a channel was last sent since the alert began to fire; undefined if it was sent none. */
-export function sentVerdict(alert: AlertRecord, channel: string): Transition["verdict"] {
-  const sent = sinceResolve(alert).filter(({ channels }) => channels.includes(channel));
-  return sent.findLast(({ verdict }) => verdict !== undefined)?.verdict;
+/**
+ * Returns the class and title of the verdict on the spike that a channel, or any if none is given, was last sent since the alert began to
+ * fire; null if it was sent none. `verdicts` are those of the spike.
+ */
+export function sentVerdict(
+  alert: AlertRecord,
+  { spikeId, verdicts }: { readonly spikeId: number | null; readonly verdicts: readonly StoredVerdict[] },
+  channel?: string,
+): Pick<StoredVerdict, "said" | "title"> | null {
+  const isSent = ({ channels }: Transition) =>
+    channel === undefined ? channels.length > 0 : channels.includes(channel);
+  const sent = sinceResolve(alert).findLast((one) => isSent(one) && one.verdict !== undefined)?.verdict;
+  if (sent === undefined || sent.spikeId !== spikeId) return null;
+  const { said, title = "" } = sent;
+  return said === undefined ? (verdicts.find(({ look }) => look === sent.look) ?? null) : { said, title };
 }
 
 /** Returns the channels that were sent a message since the alert last began to fire. */
@@ -141,12 +152,9 @@ export function findWas(
   spikeId: number,
   verdicts: readonly StoredVerdict[],
 ): string | undefined {
-  const entry = sinceResolve(alert).findLast(
-    ({ channels, verdict }) => channels.length > 0 && verdict?.spikeId === spikeId,
-  );
-  const sent = verdicts.find(({ look }) => look === entry?.verdict?.look);
+  const sent = sentVerdict(alert, { spikeId, verdicts });
   const now = verdicts.at(-1);
-  return sent !== undefined && now !== undefined && turns(sent, now) ? sent.title : undefined;
+  return sent !== null && now !== undefined && turns(sent, now) ? sent.title : undefined;
 }
 
 /** The reasons of messages about an alert that a channel knows already. */

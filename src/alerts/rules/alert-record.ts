@@ -37,8 +37,15 @@ const Transition = z.object({
   namedThrough: z.int().nullish(),
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
-  /** The verdict in the message, by its spike and time (`look`); left out if the message had none. */
-  verdict: z.object({ spikeId: z.int(), look: storedVerdict.shape.look }).optional(),
+  /** The verdict in the message, with its spike and time (`look`); left out if the message had none. */
+  verdict: storedVerdict
+    .pick({ look: true })
+    .extend({
+      spikeId: z.int(),
+      // Left out by earlier versions.
+      ...storedVerdict.pick({ said: true, title: true }).partial().shape,
+    })
+    .optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),
   note: z.string().optional(),

@@ -70,6 +70,8 @@ export interface AlertSpike
   extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt" | "judgedThrough">,
     ZoneFacts {
   readonly severity: Severity;
+  /** The severity before a verdict raised it; left out if none has. */
+  readonly raisedFrom?: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
   /** Rules whose change lasts, for the kinds of changes, by which routes and silences match the alert. */

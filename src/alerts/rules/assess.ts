@@ -24,8 +24,8 @@ export interface Context {
   readonly firing: readonly Subject[];
   /** Verdicts by the id of a spike, the oldest first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
-  /** The spikes whose messages wait for a verdict that is due. */
-  readonly awaited?: ReadonlySet<number>;
+  /** The ids of spikes that `findWaitingSums` has found. Left out: none. */
+  readonly waitingSums?: ReadonlySet<number>;
   /** The ids of spikes that `withSameMisfires` has found. Left out: none. */
   readonly sameMisfires?: ReadonlySet<number>;
   /** The minutes (since the epoch) of the zones' first events. A zone that is left out is older than a day. */
@@ -49,7 +49,7 @@ export interface Assessment {
   readonly isSameMisfire: boolean;
   /** The verdicts of the spike, the oldest first. */
   readonly ownVerdicts: readonly StoredVerdict[];
-  readonly isAwaited: boolean;
+  readonly waitsForRule: boolean;
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
   /**
@@ -98,7 +98,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isMember: spike.memberOf != null,
     isSameMisfire: context.sameMisfires?.has(spike.id) ?? false,
     ownVerdicts,
-    isAwaited: context.awaited?.has(spike.id) ?? false,
+    waitsForRule: context.waitingSums?.has(spike.id) ?? false,
     isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(ownVerdicts),
     isUntried: opensUntried(spike, context.firstMinutes?.get(spike.zoneId)) && !isClear(spike, ownVerdicts),
     newest: newestOf([

@@ -47,8 +47,8 @@ export interface Situation {
   readonly hasAdvice: boolean;
   /** The verdicts of the spike, the oldest first; none if left out. */
   readonly ownVerdicts?: readonly StoredVerdict[];
-  /** Whether the message waits for a verdict that is due. */
-  readonly isAwaited?: boolean;
+  /** Whether the message waits for the spike of another rule, whose requests this rule adds up. */
+  readonly waitsForRule?: boolean;
   /** Time at which the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null;
   /** The pause after so many messages before one that says how it grew. Default: that of incidents. */
@@ -88,15 +88,15 @@ const everyone = ({ route }: Facts) => notify([...new Set(route.channels)]);
 
 const CASES: readonly Case[] = [
   { state: "new", when: isInGroupWait, reason: null, to: nobody },
-  { state: "new", when: awaitsVerdict, reason: null, to: nobody },
+  { state: "new", when: awaitsRule, reason: null, to: nobody },
   { state: "new", when: always, reason: "first", to: everyone },
   { state: "over", when: always, reason: null, to: nobody },
-  { state: "reopened", when: awaitsVerdict, reason: null, to: nobody },
+  { state: "reopened", when: awaitsRule, reason: null, to: nobody },
   { state: "reopened", when: always, reason: "again", to: byGroupInterval },
   { state: "open", when: isKeptOpen, reason: null, to: nobody },
   { state: "open", when: hasSettled, reason: "settled", to: everyNotified },
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
-  { state: "open", when: awaitsVerdict, reason: null, to: nobody },
+  { state: "open", when: awaitsRule, reason: null, to: nobody },
   { state: "open", when: isNextSpike, reason: "again", to: byGroupInterval },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
@@ -116,15 +116,15 @@ const CASES: readonly Case[] = [
  * | # | state    | what has changed                                        | reason   | notified       | updated in place | wait      |
  * |---|----------|---------------------------------------------------------|----------|----------------|------------------|-----------|
  * | 1 | new      | the spike opened less than `group_wait` ago             | -        |                |                  |           |
- * | 2 | new      | its first verdict is awaited                            | -        |                |                  |           |
+ * | 2 | new      | its message waits for the spike of another rule         | -        |                |                  |           |
  * | 3 | new      | anything else                                           | first    | all            |                  |           |
  * | 4 | over     | anything                                                | -        |                |                  |           |
- * | 5 | reopened | the first verdict of the later spike is awaited         | -        |                |                  |           |
+ * | 5 | reopened | the message waits for the spike of another rule         | -        |                |                  |           |
  * | 6 | reopened | a later spike opened within 30 minutes of the resolve   | again    | A              | B                | C         |
  * | 7 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
  * | 8 | open     | the spike closed, and what rose goes on                 | settled  | all notified   |                  |           |
  * | 9 | open     | the spike closed                                        | resolved | all notified   |                  |           |
- * | 10| open     | a verdict whose time has come is awaited                | -        |                |                  |           |
+ * | 10| open     | the message waits for the spike of another rule         | -        |                |                  |           |
  * | 11| open     | it was calm for ten minutes, and a later spike opened   | again    | A              | B                | C         |
  * | 12| open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
  * | 13| open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
@@ -167,9 +167,10 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const recipients = facts.isMuted && !isEnd ? NOBODY : found.to(facts);
   const { nowMs } = context;
   const latest = ownVerdicts?.at(-1);
-  // The short messages of advice and of the end show no verdict.
-  const isShown = latest !== undefined && occurrence.id !== null && reason !== "advice" && !isEnd;
-  const verdict = isShown ? { spikeId: occurrence.id, look: latest.look } : undefined;
+  const isShown = latest !== undefined && occurrence.id !== null && showsVerdict(reason);
+  const verdict = isShown
+    ? { spikeId: occurrence.id, look: latest.look, said: latest.said, title: latest.title }
+    : undefined;
   const change = {
     reason,
     occurrence,
@@ -182,6 +183,24 @@ export function decide(situation: Situation, context: DecisionContext): Decision
     nowMs,
   };
   return { reason, ...recipients, alert: nextAlert(alert, change) };
+}
+
+/** The short messages of advice and of the end show no verdict. */
+function showsVerdict(reason: NotifyReason): boolean {
+  return reason !== "advice" && !isEnding(reason);
+}
+
+/** A message waits for a newer verdict than one of this age. */
+const FRESH_MS = 15_000;
+
+/** Returns whether a message, now or later, would be decided by no verdict, or by one that was judged before what it says. */
+export function lacksVerdict(
+  { reason, notified, updated, waiting }: Pick<Decision, "reason" | keyof Recipients>,
+  verdicts: readonly StoredVerdict[],
+  nowMs: number,
+): boolean {
+  if (notified.length + updated.length + waiting.length === 0 || !showsVerdict(reason)) return false;
+  return nowMs - (verdicts.at(-1)?.judgedAt ?? 0) > FRESH_MS;
 }
 
 function stateOf({ alert, occurrence, newest }: Situation): State {
@@ -212,8 +231,8 @@ function isInGroupWait({ occurrence, route, isMuted, nowMs }: Facts): boolean {
   return nowMs - occurrence.openedAtMs < route.timing.groupWaitMs;
 }
 
-function awaitsVerdict({ isAwaited = false, isMuted }: Facts): boolean {
-  return isAwaited && !isMuted;
+function awaitsRule({ waitsForRule = false, isMuted }: Facts): boolean {
+  return waitsForRule && !isMuted;
 }
 
 function isClosed({ occurrence }: Facts): boolean {
@@ -341,9 +360,7 @@ function dueVerdict(facts: Facts): readonly string[] {
   return [...new Set(route.channels)].filter((channel) => {
     // A channel that waits to be notified of a rise gets the verdict with it.
     if (!known.has(channel) || pendingWorseSince(alert, channel) !== null) return false;
-    const sent = sentVerdict(alert, channel);
-    const before =
-      ownVerdicts.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
+    const before = sentVerdict(alert, { spikeId: occurrence.id, verdicts: ownVerdicts }, channel);
     if (!turns(before, now)) return false;
     return !isUrgent(now) || before === null || mayNotify(facts, alert, channel);
   });

@@ -26,24 +26,34 @@ const HOSTILE_THROUGH = 20;
 const HOSTILE_STOPPED = 25;
 const STOPPED = 40;
 
+/** Injections within ten minutes that are too many to have got through, and those if the WAF stops nothing. */
+const INJECTED = 20;
+const INJECTED_UNSTOPPED = 40;
+const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
+
 /**
  * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
- * them counts. A later verdict may raise what an earlier one has lowered.
+ * them counts. A later verdict may raise what an earlier one has lowered. "Through" says that at one look 20 injections in ten minutes
+ * had got through, or 40 where the WAF stops nothing. "Everyday" says that the rise is not beyond doubt, and that networks,
+ * fingerprints and texts are usual.
  *
- * | verdict                                             | a rule                                  | an incident      |
- * |-----------------------------------------------------|-----------------------------------------|------------------|
- * | none                                                | as it is                                | as it is         |
- * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | critical |
- * | attack, likely                                      | as it is, at least a warning            | as it is         |
- * | attack, hardly likelier than the rest               | as it is, from a warning to an error    | at most an error |
- * | misfire, broken client, crawler                     | at most a warning                       | at most a warning|
- * | broken client of many unknown addresses             | at most a warning                       | at most an error |
- * | scanner                                             | a warning                               | as an attack     |
- * | unclear, most like an attack or a scanner           | a warning                               | at most an error |
- * | unclear                                             | at most a warning                       | at most an error |
+ * | verdict                                             | a rule                                  | through      | an incident      |
+ * |-----------------------------------------------------|-----------------------------------------|--------------|------------------|
+ * | none                                                | as it is                                |              | as it is         |
+ * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | at least an error | critical |
+ * | attack, likely                                      | as it is from 12 addresses on, else at most an error; at least a warning | at least an error | as it is |
+ * | attack, hardly likelier than the rest               | as it is, from a warning to an error    |              | at most an error |
+ * | the same, everyday                                  | information                             |              | at most an error |
+ * | misfire, broken client, crawler                     | at most a warning                       |              | at most a warning|
+ * | broken client of many unknown addresses             | at most a warning                       |              | at most an error |
+ * | scanner of fewer than 12 addresses                  | a warning                               | an error     | as an attack     |
+ * | scanner of more                                     | a warning                               | as an attack | as an attack     |
+ * | unclear, most like an attack or a scanner           | a warning                               |              | at most an error |
+ * | the same, everyday                                  | information                             |              | at most an error |
+ * | unclear                                             | at most a warning                       |              | at most an error |
  *
- * So a rule alone pages only if its verdict says attack. A botnet can imitate one client that repeats a request: many new
- * addresses are no broken client.
+ * So a rule alone pages only if its verdict says attack, or if the injections of a scanner get through. A botnet can imitate one
+ * client that repeats a request: many new addresses are no broken client.
  */
 export function gradeByVerdict(
   spike: AlertSpike,
@@ -56,16 +66,29 @@ export function gradeByVerdict(
   const latest = verdicts.at(-1);
   const own = gravestOf([spike, ...members].map(({ severity }) => severity));
   if (latest === undefined || isChangeKind(spike.kind)) return { ...spike, severity: own };
-  return { ...spike, severity: gradeOf({ ...spike, severity: own }, latest, effects) };
+  const severity = gradeOf({ ...spike, severity: own }, latest, {
+    ...effects,
+    through: gotThrough(verdicts),
+  });
+  return { ...spike, severity, ...(isGraver(severity, own) && { raisedFrom: own }) };
 }
 
-function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: VerdictEffects): Severity {
+function gradeOf(
+  spike: AlertSpike,
+  verdict: StoredVerdict,
+  { raise, lower, through }: VerdictEffects & { readonly through: boolean },
+): Severity {
   const { severity } = spike;
   const isRule = spike.kind !== "sources";
+  const isLikely = verdict.odds >= LIKELY_ODDS;
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
-  const asLikely = () => (verdict.odds < LIKELY_ODDS ? atMost("error") : severity);
-  if (verdict.said === "attack")
-    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict) : asLikely();
+  // What rose may be of fewer addresses than all events of the rule, which the detector counts.
+  const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
+  const isEveryday = isRule && !isLikely && isUsual(spike, verdict);
+  if (verdict.said === "attack") {
+    if (isEveryday) return "info";
+    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, through && isLikely) : asLikely();
+  }
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
   switch (verdict.said) {
     case "misfire":
@@ -74,23 +97,48 @@ function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: Ve
     case "broken-client":
       return atMost(isImitable(verdict) && !isRule ? "error" : "warning");
     case "scanner":
-      return isRule ? "warning" : asLikely();
+      if (!isRule) return asLikely();
+      if (!raise || !through) return "warning";
+      return isSentByMany(verdict) ? gravestOf([asLikely(), "error"]) : "error";
     case "unclear":
       if (!isRule) return atMost("error");
-      return leansBenign(verdict) ? atMost("warning") : "warning";
+      if (leansBenign(verdict)) return atMost("warning");
+      return isEveryday ? "info" : "warning";
     default:
       return verdict.said satisfies never;
   }
 }
 
-function raiseFor(spike: AlertSpike, verdict: StoredVerdict): Severity {
-  const least = gravestOf([spike.severity, "warning"]);
+function raiseFor(spike: AlertSpike, verdict: StoredVerdict, through: boolean): Severity {
+  const isRule = spike.kind !== "sources";
+  const least = gravestOf([spike.severity, through && isRule ? "error" : "warning"]);
   if (!isSureAttack(verdict)) return least;
-  const isClear = spike.kind === "sources" || spike.score >= DEFAULT_Z + BEYOND_DOUBT || isNew(verdict);
-  if (!isClear) return least;
-  const isMany = verdict.counts.addresses >= MANY_ADDRESSES || verdict.counts.addresses === 0;
-  if (spike.kind === "new-rule") return isMany ? gravestOf([least, "error"]) : least;
-  return isMany || spike.kind === "sources" ? "critical" : least;
+  if (!isRule) return "critical";
+  if (!isSentByMany(verdict) || (!isBeyondDoubt(spike) && !isNew(verdict))) return least;
+  return spike.kind === "new-rule" ? gravestOf([least, "error"]) : "critical";
+}
+
+function isBeyondDoubt({ score }: AlertSpike): boolean {
+  return score >= DEFAULT_Z + BEYOND_DOUBT;
+}
+
+/** Returns whether many addresses send what rose, or nobody knows how many. */
+function isSentByMany({ counts: { addresses } }: StoredVerdict): boolean {
+  return addresses >= MANY_ADDRESSES || addresses === 0;
+}
+
+/** Returns whether so many injections got through at one of the looks that somebody has to act. */
+function gotThrough(verdicts: readonly StoredVerdict[]): boolean {
+  return verdicts.some(({ counts: { injectedThrough = 0, blocked, challenged }, since, judgedAt }) => {
+    const least = blocked + challenged === 0 ? INJECTED_UNSTOPPED : INJECTED;
+    return injectedThrough >= least * Math.max((judgedAt - since) / INJECTED_WITHIN_MS, 1);
+  });
+}
+
+/** Returns whether a rise may be chance, and nothing of it is new: its networks are known to be usual, and few of its senders trouble. */
+function isUsual(spike: AlertSpike, verdict: StoredVerdict): boolean {
+  const isKnown = verdict.features.usualAsn.value !== null;
+  return !isBeyondDoubt(spike) && isKnown && !isNew(verdict) && !isTroublesome([verdict]);
 }
 
 /** Returns whether what rose is something that the zone has not had: networks, fingerprints, idioms of attacks. */

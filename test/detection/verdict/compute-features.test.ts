@@ -194,6 +194,7 @@ test("the counts are of the requests, and an unknown action is neither stopped n
     other: 30,
     hostile: 30,
     hostileThrough: 3,
+    injectedThrough: 3,
     records: 300,
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { findDueVerdicts, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
+import { askForVerdicts, findDueVerdicts, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
@@ -29,6 +29,33 @@ test("one of two replicas that judge the same spike stores the verdict", async (
   );
   expect(stored.filter(Boolean)).toHaveLength(1);
   expect((await readVerdicts(db, [spike.id])).get(spike.id)).toHaveLength(1);
+});
+
+test("a verdict that was asked for is due before all others, and one replica replaces the former", async () => {
+  const [old, other] = [await addSpike({ ruleId: "1" }), await addSpike({ ruleId: "2" })];
+  const [spike, now] = [{ id: old, zoneId: 101 }, OPENED + 40_000];
+  await storeVerdict(db, spike, verdictOf("first", OPENED));
+  expect(await dueAt(now)).toEqual([[other, "first"]]);
+  await askForVerdicts(db, [old, other], now);
+  expect(await dueAt(now)).toEqual([
+    [old, "first"],
+    [other, "first"],
+  ]);
+  const stored = await Promise.all([1, 2].map((i) => storeVerdict(db, spike, verdictOf("first", now + i))));
+  expect(stored.filter(Boolean)).toHaveLength(1);
+  const [verdict, ...others] = (await readVerdicts(db, [old])).get(old) ?? [];
+  expect([(verdict?.judgedAt ?? 0) > now, others]).toEqual([true, []]);
+  expect(await dueAt(now)).toEqual([[other, "first"]]);
+});
+
+test("a verdict that was asked for is judged however old its spike is, and a later one answers it, too", async () => {
+  const id = await addSpike();
+  await storeVerdict(db, { id, zoneId: 101 }, verdictOf("half-hour", OPENED + 30 * MINUTE_MS));
+  await askForVerdicts(db, [id], OPENED + 3 * DAY_MS);
+  expect(await dueAt(OPENED + 3 * DAY_MS)).toEqual([[id, "day"]]);
+  await storeVerdict(db, { id, zoneId: 101 }, verdictOf("day", OPENED + 3 * DAY_MS));
+  expect(await dueAt(OPENED + 3 * DAY_MS)).toEqual([]);
+  expect((await readVerdicts(db, [id])).get(id)).toHaveLength(2);
 });
 
 test("readVerdicts returns the verdicts of each spike, the oldest first, and leaves out spikes without any", async () => {

@@ -6,7 +6,7 @@ import { leansBenign, type StoredVerdict } from "#model/verdict.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { createAssessor } from "../assess.ts";
-import { decide } from "../decide.ts";
+import { decide, lacksVerdict } from "../decide.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
 import { withSameMisfires } from "../same-misfire.ts";
@@ -107,18 +107,12 @@ export function createAlertReplay({
     );
   }
 
-  function decideAt(minute: number, given: readonly ReplayedSpike[]): void {
-    // The newest spike of each rule and incident decides.
-    const newest = new Map(closed);
-    for (const spike of given) {
-      const known = newest.get(fingerprintOf(spike));
-      if (known === undefined || known.id <= spike.id) newest.set(fingerprintOf(spike), spike);
-    }
-    const spikes = [...newest.values()];
+  /** Returns what decides about the messages of a minute, and the spikes whose messages lack a verdict of now. */
+  function prepare(minute: number, spikes: readonly ReplayedSpike[]) {
+    const nowMs = minute * MINUTE_MS;
     const bySpike = readVerdicts(spikes, minute);
     const graded = grade(minute, spikes, bySpike);
-    const nowMs = minute * MINUTE_MS;
-    const awaited = new Set(findWaitingSums(graded, nowMs).map(({ id }) => id));
+    const waitingSums = new Set(findWaitingSums(graded, nowMs).map(({ id }) => id));
     const read = {
       nowMs,
       routing,
@@ -127,16 +121,37 @@ export function createAlertReplay({
       firing: [],
       firstMinutes,
       verdicts: bySpike,
-      awaited,
+      waitingSums,
     };
-    const context = withSameMisfires(read, graded, (one) => alerts.get(alertOf(one))?.record ?? null);
+    const recordOf = (one: AlertSpike) => alerts.get(alertOf(one))?.record ?? null;
+    const context = withSameMisfires(read, graded, recordOf);
     const assess = createAssessor(context);
+    const decideOn = (one: AlertSpike) => decide(toSituation(assess(one), recordOf(one)), context);
     const deciding = findDeciding(graded);
+    const lacking = deciding.flatMap((one) => {
+      const decision = decideOn(one);
+      const known = bySpike.get(one.id) ?? [];
+      return decision !== null && lacksVerdict(decision, known, nowMs) ? [one.id] : [];
+    });
+    return { bySpike, graded, deciding, waitingSums, decideOn, lacking };
+  }
+
+  function decideAt(minute: number, given: readonly ReplayedSpike[]): void {
+    // The newest spike of each rule and incident decides.
+    const newest = new Map(closed);
+    for (const spike of given) {
+      const known = newest.get(fingerprintOf(spike));
+      if (known === undefined || known.id <= spike.id) newest.set(fingerprintOf(spike), spike);
+    }
+    const spikes = [...newest.values()];
+    let decided = prepare(minute, spikes);
+    while ((verdicts?.judgeAgain(decided.lacking, minute) ?? 0) > 0) decided = prepare(minute, spikes);
+    const { bySpike, graded, deciding, waitingSums, decideOn } = decided;
     const replayed = new Map(spikes.map((spike) => [spike.id, spike]));
     for (const spike of deciding) {
       const fingerprint = alertOf(spike);
       const before = alerts.get(fingerprint);
-      const decision = decide(toSituation(assess(spike), before?.record ?? null), context);
+      const decision = decideOn(spike);
       if (decision === null) continue;
       const isSent = decision.notified.length > 0;
       const known = decision.reason === "first" ? null : (before?.number ?? null);
@@ -157,16 +172,16 @@ export function createAlertReplay({
         ...(verdict !== undefined && { verdict }),
       });
     }
-    keepClosed(replayed, graded, { deciding, awaited });
+    keepClosed(replayed, graded, { deciding, waitingSums });
   }
 
   /** Keeps the closed spikes that later decisions need: those whose alerts have not ended, and the members of these. */
   function keepClosed(
     replayed: ReadonlyMap<number, ReplayedSpike>,
     graded: readonly AlertSpike[],
-    { deciding, awaited }: { deciding: readonly AlertSpike[]; awaited: ReadonlySet<number> },
+    { deciding, waitingSums }: { deciding: readonly AlertSpike[]; waitingSums: ReadonlySet<number> },
   ): void {
-    const goOn = new Set(awaited);
+    const goOn = new Set(waitingSums);
     for (const spike of deciding) {
       const alert = alerts.get(alertOf(spike))?.record;
       if (alert !== undefined && alert.state !== "resolved") goOn.add(spike.id);

@@ -168,6 +168,21 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       if (due !== null) one.verdicts.push(judgeAt(one, due, minute));
       return one.verdicts;
     },
+    /** Judges spikes that were judged before this minute again, in place of the verdict at the same time. Returns how many. */
+    judgeAgain(ids: readonly number[], minute: number): number {
+      const nowMs = minute * MINUTE_MS;
+      const stale = ids.flatMap((id) => {
+        const one = followed.get(id);
+        const look = one === undefined ? null : dueVerdictTime(one.spike.openedAt * MINUTE_MS, nowMs);
+        if (one === undefined || look === null) return [];
+        return (one.verdicts.at(-1)?.judgedAt ?? 0) < nowMs ? [{ one, look }] : [];
+      });
+      for (const { one, look } of stale) {
+        if (one.verdicts.at(-1)?.look === look) one.verdicts.pop();
+        one.verdicts.push(judgeAt(one, look, minute));
+      }
+      return stale.length;
+    },
     knownOf: (id: number): readonly StoredVerdict[] => followed.get(id)?.verdicts ?? [],
     forget: (id: number) => void followed.delete(id),
   };

@@ -1,11 +1,11 @@
-import { showTime } from "#lib/format.ts";
+import { many, showTime } from "#lib/format.ts";
 import { cutText } from "#lib/text.ts";
 import { type ActionStates, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { describeLearning } from "#model/rules.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { isGraver } from "#model/words.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, ruleTitle } from "../alert-spike.ts";
@@ -74,7 +74,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
-    ...describeFurther(spike, [
+    ...describeFurther(spike, verdict, [
       ...describeMute(alert),
       ...(learningUntilMs === undefined ? [] : [describeLearning(learningUntilMs)]),
     ]),
@@ -118,9 +118,10 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
  */
 function describeFurther(
   spike: AlertSpike,
+  verdict: MessageFacts["verdict"],
   first: readonly string[],
 ): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
-  const { sources, changes, gradedBy, addresses, evidence } = spike;
+  const { sources, changes, evidence } = spike;
   if (sources != null) {
     const { unit, details, attackers } = describeIncident(spike);
     const unnamedAttackers = sources.unnamed ?? 0;
@@ -138,14 +139,32 @@ function describeFurther(
     const about = isOfFirst ? [`addresses, paths and the like are those of rule ${change?.ruleId}`] : [];
     return { details: [...first, ...detailsOfChanges(changes), ...about] };
   }
-  const graded =
-    gradedBy === "addresses"
-      ? [`severity: few addresses (${addresses ?? 0}) send these events`]
-      : gradedBy === "both" && addresses != null
-        ? [`severity: ${addresses} addresses send these events, far above the usual`]
-        : [];
-  const details = [...first, ...graded];
+  const details = [...first, ...describeSeverity(spike, verdict)];
   return details.length === 0 ? {} : { details };
+}
+
+/** Returns why the severity of a rule's spike is what it is. The addresses are those that the verdict counts, as everywhere in a message. */
+function describeSeverity(
+  { gradedBy, addresses, severity, raisedFrom }: AlertSpike,
+  verdict: MessageFacts["verdict"],
+): string[] {
+  const senders = verdict === undefined ? addresses : verdict.counts.addresses;
+  if (raisedFrom !== undefined && verdict !== undefined) {
+    const { injectedThrough = 0 } = verdict.counts;
+    const because =
+      injectedThrough > 0
+        ? `${many(injectedThrough, "request")} with an injection got through`
+        : `it is ${isSureAttack(verdict) ? "almost certainly" : "perhaps"} an attack`;
+    return [`severity: the verdict raises it from ${raisedFrom}, because ${because}`];
+  }
+  if (senders == null) return [];
+  if (gradedBy === "addresses") return [`severity: few addresses (${senders}) send these events`];
+  if (gradedBy !== "both") return [];
+  return severity === "critical"
+    ? [`severity: ${senders} addresses send these events, far above the usual`]
+    : [
+        `severity: the verdict, which counts ${many(senders, "address", "addresses")}, lowers it from critical`,
+      ];
 }
 
 /** The gravest first and then the largest, because a channel may show the first ones only. */

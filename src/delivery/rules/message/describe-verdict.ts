@@ -3,8 +3,8 @@ import { toLine } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { ACTION_CLASSES, type VerdictTime } from "#model/kinds.ts";
-import { countRequests, countThrough } from "#model/verdict.ts";
+import { ACTION_CLASSES } from "#model/kinds.ts";
+import { countRequests, countThrough, dueVerdictTime, VERDICT_AFTER_MS } from "#model/verdict.ts";
 import { describeBackground, formatOdds } from "#model/words.ts";
 import { formatTime, isNews } from "./describe-alert.ts";
 
@@ -18,15 +18,6 @@ export interface OutlineRow {
   readonly isCode?: boolean;
 }
 
-const LABELS: Readonly<Record<VerdictTime, string>> = {
-  first: "Verdict",
-  minute: "Verdict after 1 minute",
-  "five-minutes": "Verdict after 5 minutes",
-  "half-hour": "Verdict after 30 minutes",
-  "six-hours": "Verdict after 6 hours",
-  day: "Verdict after 24 hours",
-};
-
 /**
  * Returns what a person reads first: the verdict with its reasons, what got through, one request, who sends them and the next
  * step. Empty if there is no verdict. Texts longer than `maxChars` are cut.
@@ -38,7 +29,7 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
   const of = verdict.said === "unclear" ? ` ${verdict.likeliest.replace("-", " ")}` : "";
   const rows = [
     { label: "Changed", text: describeTurn(message) },
-    { label: `${LABELS[verdict.look]}${describeMissed(message)}`, text: describeOdds(verdict, of) },
+    { label: `${describeAge(verdict, message)}${describeMissed(message)}`, text: describeOdds(verdict, of) },
     { label: `For${of}`, text: verdict.for.join(" ") },
     { label: `Against${of}`, text: verdict.against ?? "" },
     { label: "Not known", text: verdict.missing.join(", ") },
@@ -57,6 +48,14 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
 function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
   const name = crawler === null ? "" : `, ${crawler}`;
   return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${formatOdds(odds)})`;
+}
+
+/** Returns how long after the alert's start the verdict was judged: at its time, or later for a message that waited for a newer one. */
+function describeAge({ look, judgedAt }: Verdict, { startedAt }: AlertMessage): string {
+  if (look === "first") return "Verdict";
+  const isOfLook = dueVerdictTime(startedAt, judgedAt) === look;
+  const minutes = Math.floor((isOfLook ? judgedAt - startedAt : VERDICT_AFTER_MS[look]) / MINUTE_MS);
+  return `Verdict after ${minutes < 120 ? many(minutes, "minute") : many(Math.floor(minutes / 60), "hour")}`;
 }
 
 /** Returns how many attackers came after the verdict was judged: it counts none of their requests. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictFeature } from "#model/kinds.ts";
 import { holdsIdiom, isBotAgent, isProgramAgent } from "#model/request-facts.ts";
-import { isCoreRule, isProtocolRule, isSumRule } from "#model/rules.ts";
+import { isCoreRule, isInjectionRule, isProtocolRule, isSumRule } from "#model/rules.ts";
 import { DIRTY_RULES, type Features } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import type { NearbyRule, VerdictEvidence } from "./evidence.ts";
@@ -75,6 +75,7 @@ export function computeFeatures(
     tool: shareOfAll(requests.flatMap(({ facts }) => facts.isTool ?? [])),
     program: shareOfAll(agents.map(isProgramAgent)),
   };
+  const through = requests.filter(({ action }) => action === "logged");
   const counts = {
     requests: requests.length,
     addresses: asnOf.size,
@@ -82,7 +83,8 @@ export function computeFeatures(
     paths: paths.size,
     ...countActions(requests),
     hostile: requests.filter(isHostile).length,
-    hostileThrough: requests.filter((request) => request.action === "logged" && isHostile(request)).length,
+    hostileThrough: through.filter(isHostile).length,
+    injectedThrough: through.filter(isInjected).length,
     records: requests.filter(({ facts }) => Object.values(facts).some((fact) => fact !== null)).length,
   };
   return { features, counts };
@@ -90,6 +92,10 @@ export function computeFeatures(
 
 export function isHostile(request: VerdictRequest): boolean {
   return request.facts.isTool === true || idiomOf(request).includes(true);
+}
+
+function isInjected(request: VerdictRequest): boolean {
+  return idiomOf(request).includes(true) && [...request.rules].some(isInjectionRule);
 }
 
 /**
