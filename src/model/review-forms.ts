@@ -46,7 +46,8 @@ export function writeReview(form: ReviewForm, choice: WrittenChoice): string {
 
 function toTerraform({ zone, rules, block, exclusions }: WrittenChoice): string {
   const logged = rules.filter(({ rule }) => !block.includes(rule)).map(({ rule }) => rule);
-  return `# Rules that only log; every other rule blocks. Keep your own rules_disabled: this plan disables none.
+  return `# Rules that only log; every other rule blocks. Put the list into the resource of your pull zone, which also needs its pullzone.
+# Keep your own rules_disabled: this plan disables none.
 ${toRemarks(zone, exclusions)}resource "bunnynet_pullzone_shield" "zone_${zone}" {
   waf {
     enabled        = true
@@ -64,7 +65,8 @@ function toCalls({ zone, rules, block, exclusions }: WrittenChoice): string {
     return `curl --fail-with-body -X POST "$EDGE_API_URL/shield/waf/rules/review-triggered/${zone}" -H "AccessKey: $EDGE_API_KEY" -H 'Content-Type: application/json' --data ${toShell(toJson({ ruleId: rule, action }))}\nsleep 1`;
   });
   return `#!/bin/sh
-# One call at a time, with a key that may write. Action 0 blocks, action 1 logs. Stops at the first call that fails.
+# One call at a time, with a key that may write. Stops at the first call that fails. Action 1 logs. Action 0 is called Ignore in the platform's
+# API document and enables the rule in its own plugin: check the first such rule in the dashboard.
 set -e
 ${toRemarks(zone, exclusions)}${calls.length === 0 ? "# Every rule already does what the plan says." : calls.join("\n")}
 `;

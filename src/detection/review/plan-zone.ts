@@ -125,7 +125,7 @@ export const planZone = defineQuery({
       "review plan --zone 101 --block 942100 --exclude 942100@/checkout",
       "review plan --zone 101 --form terraform > waf.tf",
     ],
-    help: "Nothing is applied. With --form, only that text is printed.",
+    help: "Nothing is applied. With --form, only that text is printed. No document of the platform says that action 0 of the curl form makes a rule block: check the first rule.",
     say: (output, { table, input }) =>
       input.form === undefined ? describePlan(output, table) : (output.form ?? ""),
   },
