@@ -68,6 +68,17 @@ export const PAGES: readonly ShownPage[] = [
     path: "/review?zone=101",
     act: async (page) => {
       await page.getByText("Longwatch applies nothing").waitFor();
+      const menu = page.getByRole("button", { name: "Compare with" });
+      if ((await menu.count()) === 0) {
+        await page.getByRole("button", { name: "Save this plan" }).click();
+        await page.getByLabel("Name").fill("First switch");
+        await page.getByLabel("Note").fill("agreed with the shop");
+        await page.locator("form").getByRole("button", { name: "Save" }).click();
+      }
+      await menu.click();
+      await page.getByRole("menuitem", { name: "First switch" }).first().click();
+      await page.getByText("hostile requests stopped").waitFor();
+      await settle(page);
     },
   },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },

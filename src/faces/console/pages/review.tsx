@@ -22,6 +22,7 @@ import { useRuleLink, useUrlState } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
 import { formatCount } from "../style/words.ts";
 import classes from "./review.module.css";
+import { SavedPlans } from "./review-plans.tsx";
 
 type Plan = Output<"review.plan">;
 type Rule = Plan["rules"][number];
@@ -80,6 +81,12 @@ function Review({ plan }: { readonly plan: Plan }) {
           Longwatch applies nothing. {isOwn ? <SubtleButton word="Back to the plan" onClick={reset} /> : null}
         </div>
       </div>
+      <SavedPlans
+        zone={zone}
+        choice={choice}
+        planned={plan.choice.block}
+        count={(one) => countAll(plan, one).totals}
+      />
       {rules.length === 0 ? (
         <Empty>No rule of this zone matched a request in the last 30 days.</Empty>
       ) : (
