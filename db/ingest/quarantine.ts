@@ -195,3 +195,20 @@ export async function countUnreadable(
     .from(counted)
     .groupBy(counted.hour, counted.day);
 }
+
+/** How much of a zone is held in the quarantine because the pseudonym key is missing. */
+export interface HeldCounts {
+  readonly zoneId: number;
+  /** Events, records and entries that cannot be read. */
+  readonly entries: number;
+}
+
+/** Returns the count of each zone with held entries, by id. */
+export function readHeldCounts(db: Queryable): Promise<HeldCounts[]> {
+  return db
+    .select({ zoneId: zone, entries: sql<number>`count(*)::integer` })
+    .from(quarantinedEntries)
+    .where(eq(isHeld, true))
+    .groupBy(zone)
+    .orderBy(zone);
+}

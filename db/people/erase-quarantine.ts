@@ -1,10 +1,15 @@
 /** Erases addresses from the quarantine and from what is usual. */
+
 import { and, eq, gt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
+import type { ErasureGuard } from "../ingest/guard-page.ts";
+import { KeyMissingError } from "../ingest/store-page.ts";
+import { assertFence } from "../postgres/leases.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { quarantinedEntries } from "../schema/ingest.ts";
 import { sourceUsual } from "../schema/sources.ts";
+import { holdTombstones } from "./tombstones.ts";
 
 const o = alias(quarantinedEntries, "o");
 
@@ -61,7 +66,7 @@ async function rewritePage(
 }
 
 /** Replaces the bytes and the reason of an entry. Deletes the entry if another one already has the new bytes. */
-export async function replaceEntry(
+async function replaceEntry(
   tx: Queryable,
   id: number,
   { raw, reason }: { readonly raw: Buffer; readonly reason: string },
@@ -90,4 +95,35 @@ export async function eraseSourceUsual(
     .filter((address) => address.endsWith("/64") || covers(address));
   if (erased.length === 0) return;
   await db.delete(sourceUsual).where(and(isZone, sql`${source} = any(${sql.param(erased)}::text[])`));
+}
+
+interface ReleaseParts {
+  readonly zoneId: number;
+  readonly lease: { readonly name: string; readonly fence: number };
+  readonly guard: ErasureGuard;
+}
+
+/**
+ * Judges held entries that cannot be stored as events: what an erasure covers is removed from them, and they stay in the
+ * quarantine with their reason of today.
+ * @throws {KeyMissingError} and changes nothing if the pseudonym key is missing
+ */
+export function releaseHeldEntries(
+  database: Database,
+  { zoneId, lease, guard }: ReleaseParts,
+  entries: readonly { readonly id: number; readonly raw: Buffer; readonly reason: string }[],
+): Promise<void> {
+  return inTransaction(database, async ({ tx, client }) => {
+    const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: 0, untilMs: 0 });
+    const judge = await guard.judge(tombstones);
+    if (judge === null) throw new KeyMissingError("Held entries cannot be judged without the pseudonym key.");
+    const covers = (ip: string) => judge.orphans.length > 0 || judge.match(ip) !== null;
+    for (const entry of entries) await replaceEntry(tx, entry.id, await guard.eraseUnreadable(entry, covers));
+    const ids = sql.param(entries.map(({ id }) => id));
+    await tx
+      .update(quarantinedEntries)
+      .set({ isHeld: false })
+      .where(sql`${quarantinedEntries.id} = any(${ids}::bigint[])`);
+    await assertFence(tx, lease.name, lease.fence);
+  });
 }

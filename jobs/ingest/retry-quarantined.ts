@@ -1,13 +1,25 @@
+/** Entries of the quarantine are stored again: when a person asks, and when the pseudonym key is back. */
+import { z } from "zod";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
-import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
+import {
+  readHeldCounts,
+  readQuarantined,
+  removeQuarantined,
+  setReasons,
+  type WholeEntry,
+} from "#db/ingest/quarantine.ts";
 import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
+import { releaseHeldEntries } from "#db/people/erase-quarantine.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { type EventRecord, HELD_BACK, readPage } from "#ingest/rules/read-page.ts";
 import { isObject, parseJson } from "#lib/json.ts";
+import type { Log } from "#lib/log.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
+import type { JobContext } from "../context.ts";
 import { packNewRecords, readHashKey, type StoreEntriesDeps } from "./store-entries.ts";
 
 const LEASE_TTL_MS = 15_000;
@@ -61,7 +73,7 @@ export async function retryQuarantined(
 type Retrying = Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: OwnedLease };
 
 /** Stores those of the entries that can be stored, and removes them. Returns the others, with the reason of today. */
-export async function storeAgain(
+async function storeAgain(
   deps: RetryDeps,
   zone: Retrying,
   rows: readonly WholeEntry[],
@@ -162,4 +174,52 @@ async function findArchived(
     if ((await readArchivedDays(db, zoneId, { from, to: from + 1 })).length > 0) archived.add(day);
   }
   return archived;
+}
+
+const JUDGE_LEASE = { name: "judge-held", ttlMs: 15_000 };
+
+export interface JudgeHeldDeps
+  extends Pick<JobContext, "database" | "partitions" | "clock" | "erasures" | "afterPage"> {
+  readonly log: Pick<Log, "info">;
+}
+
+/**
+ * Judges the entries that were held while the pseudonym key was missing, and stores their events. Does nothing while the key
+ * is still missing. After a kill the next job continues. If two jobs run at once, only one works.
+ */
+export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
+  return defineJob({
+    name: "judge-held",
+    queue: "ingest",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: (_, signal) => judgeHeld(deps, signal),
+  });
+}
+
+export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal) {
+  const { database, erasures, log, afterPage } = deps;
+  const held = await readHeldCounts(database.db);
+  if (held.length === 0) return "no event is held";
+  if ((await erasures.judge([])) === null) return "the pseudonym key is missing";
+  const done = await holdLease(database, JUDGE_LEASE, async (lease) => {
+    const until = AbortSignal.any([signal, lease.lost]);
+    for (const { zoneId, entries } of held) {
+      while (!until.aborted) {
+        const rows = await readQuarantined(database.db, { zoneId, onlyHeld: true });
+        if (rows.length === 0) break;
+        // The other entries are in the quarantine for another reason, and stay there.
+        const { waiting = [], others = [] } = Object.groupBy(rows, ({ reason }) =>
+          reason === WAITS_FOR_KEY ? "waiting" : "others",
+        );
+        const failed = await storeAgain(deps, { zoneId, lease, note: async () => undefined }, waiting);
+        await releaseHeldEntries(database, { zoneId, lease, guard: erasures }, [...others, ...failed]);
+        afterPage();
+      }
+      if (until.aborted) return;
+      log.info({ zoneId, entries }, "held entries judged");
+    }
+  });
+  return done === null ? LEASE_TAKEN : undefined;
 }

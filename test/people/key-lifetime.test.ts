@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { readHeldCounts } from "#db/ingest/held-entries.ts";
+import { readHeldCounts } from "#db/ingest/quarantine.ts";
 import { readKeyProblem, replaceKeyId } from "#db/people/pseudonymise.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";

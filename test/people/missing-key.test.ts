@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
-import { readHeldCounts } from "#db/ingest/held-entries.ts";
 import type { NewQuarantinedEntry } from "#db/ingest/quarantine.ts";
+import { readHeldCounts } from "#db/ingest/quarantine.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { recordMissingKey, registerKeyId } from "#db/people/pseudonymise.ts";
 import { acquireLease } from "#db/postgres/leases.ts";
@@ -9,8 +9,7 @@ import { createPartitionKeeper, ensurePartitions } from "#db/postgres/partitions
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
 import { createReportServiceJob } from "#jobs/alerts/report-service.ts";
-import { judgeHeld } from "#jobs/ingest/judge-held.ts";
-import { retryQuarantined } from "#jobs/ingest/retry-quarantined.ts";
+import { judgeHeld, retryQuarantined } from "#jobs/ingest/retry-quarantined.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { openRawBlock, packRawBlocks } from "#model/raw-block.ts";

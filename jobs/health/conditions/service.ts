@@ -1,7 +1,7 @@
 /** Conditions of polling, of keys, of the archive and of the disk. */
 import { type DamagedFile, readDamagedFiles } from "#db/archive/bring-file.ts";
 import type { DailyGrowth } from "#db/health/service-status.ts";
-import { type HeldCounts, readHeldCounts } from "#db/ingest/held-entries.ts";
+import { type HeldCounts, readHeldCounts } from "#db/ingest/quarantine.ts";
 import { type Pause, readPauses } from "#db/ingest/request-budgets.ts";
 import { readKeyProblem } from "#db/people/pseudonymise.ts";
 import { readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";

@@ -2,7 +2,7 @@
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { describeErasedFile } from "#health/service/settings.ts";
-import { judgeHeld } from "#jobs/ingest/judge-held.ts";
+import { judgeHeld } from "#jobs/ingest/retry-quarantined.ts";
 import type { Clock } from "#lib/clock.ts";
 import { formatWhole, many, showTime } from "#lib/format.ts";
 import { toIso } from "#operations/fields.ts";

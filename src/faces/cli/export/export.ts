@@ -1,13 +1,16 @@
 /** The command that exports events or whole days. */
+
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
 import { createArchiveStore } from "#app/open-archive-store.ts";
 import { copyDays } from "#archive/operations/copy-days.ts";
+import { EXPORT_HEADER } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { describeExport } from "#archive/search/export-events.ts";
-import type { Config } from "#config/config.ts";
+import { searchEvents } from "#archive/search/search-events.ts";
+import type { Config, RemoteService } from "#config/config.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { temporaryFolder } from "#jobs/archive/archive-store.ts";
 import { copyOpenDay } from "#jobs/archive/write-day.ts";
@@ -20,12 +23,14 @@ import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
+import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
 import { readActor, readAfter, requireZones } from "../options/read-options.ts";
 import { planAsked, requireKept, toNativeRequest } from "../search/find-pages.ts";
 import { onStore } from "../store/define-task.ts";
+import { untilStopped } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { COMPRESSORS, exportHere, type Target, type WantedExport } from "./save-export.ts";
+import { COMPRESSORS, exportHere, saveExport, type Target, type WantedExport } from "./save-export.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
@@ -95,7 +100,6 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         if (plan === undefined) return;
         const wanted: WantedExport = { zoneId, plan, target, form: pickForm(form, target) };
         if (config.remote !== null) {
-          const { exportElsewhere } = await import("./export-elsewhere.ts");
           return exportElsewhere(io, config.remote, wanted, toNativeRequest(request, flags) as object);
         }
         requireKept(plan, config, io.clock());
@@ -191,4 +195,27 @@ async function exportDays(
     `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(events, "event")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
   );
   for (const sentence of provisional) io.stderr.write(`${sentence}.\n`);
+}
+
+/** Exports the events of a service elsewhere. `request` is what its API takes. */
+function exportElsewhere(
+  io: StoreIo,
+  remote: RemoteService,
+  wanted: WantedExport,
+  request: object,
+): Promise<void> {
+  const { zoneId, form } = wanted;
+  const path = `/api/v1/zones/${zoneId}/events/export`;
+  const [type, begins] = form === "csv" ? ["text/csv", EXPORT_HEADER] : ["application/x-ndjson", ""];
+  return untilStopped(io, (signal) => {
+    const source = {
+      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal, type, begins }),
+      async countUnfiltered(stopped: AbortSignal) {
+        const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
+        const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };
+        return total;
+      },
+    };
+    return saveExport(io, wanted, source, signal);
+  });
 }

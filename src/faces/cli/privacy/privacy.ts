@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
-import { readHeldCounts } from "#db/ingest/held-entries.ts";
+import { readHeldCounts } from "#db/ingest/quarantine.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import {
   countErasuresInEffect,
