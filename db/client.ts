@@ -1,5 +1,5 @@
-import { drizzle, type NodePgDatabase, type NodePgQueryResultHKT } from "drizzle-orm/node-postgres";
-import type { PgDatabase } from "drizzle-orm/pg-core";
+import { NodePgDatabase, type NodePgQueryResultHKT, NodePgSession } from "drizzle-orm/node-postgres";
+import { type PgDatabase, PgDialect } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { withSession } from "#lib/sql-session.ts";
 
@@ -39,6 +39,14 @@ export interface Database {
   readonly parallelWorkers?: number;
   /** Waits until all connections in use are returned and the server has ended all sessions. */
   close(): Promise<void>;
+}
+
+/** One for all connections, because each dialect derives the names of a table's columns anew when it first meets the table. */
+const DIALECT = new PgDialect({ casing: "snake_case" });
+
+/** Returns the query builder on a pool or on one of its connections. */
+export function bindTo(client: pg.Pool | pg.PoolClient): NodePgDatabase {
+  return new NodePgDatabase(DIALECT, new NodePgSession(client, DIALECT, undefined), undefined);
 }
 
 /** Runs `fn` on the connection that the database is bound to, else on one of the pool. */
@@ -94,7 +102,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     await pool.end();
     await allEnded(open);
   };
-  return { pool, db: drizzle(pool, { casing: "snake_case" }), close };
+  return { pool, db: bindTo(pool), close };
 }
 
 /**

@@ -8,7 +8,7 @@ import { markSourceHours } from "../people/erase-events.ts";
 import { addOtherTimes, removeRecords } from "../people/erase-records.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { proveAnew } from "../proof/covered-hours.ts";
-import { readHourContents } from "../proof/hour-contents.ts";
+import { readOneHour } from "../proof/hour-contents.ts";
 import { reopenHours } from "../proof/reopen-hours.ts";
 import { rawBlocks } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
@@ -94,7 +94,7 @@ async function correctSeal(
   zoneId: number,
   { startsAt, removed }: { startsAt: number; removed: number },
 ): Promise<void> {
-  const { count, ids } = await readHourContents(tx, zoneId, startsAt);
+  const { count, ids } = await readOneHour(tx, zoneId, startsAt);
   await tx
     .update(w)
     .set({

@@ -116,44 +116,40 @@ export async function readContested(
   return new Map(rows.map(({ hour, seen }) => [hour, seen]));
 }
 
+interface SearchedHour {
+  /** Epoch ms, as the other time. */
+  readonly startsAt: number;
+  readonly atMs: number;
+  /** The ids that the search showed in the hour, and those of the stored events that it did not show. */
+  readonly shown: readonly string[];
+  readonly lacking: readonly string[];
+}
+
 /**
  * Notes the events of one hour that a search at `atMs` did not show, and forgets the notes of those that it showed. An
- * event that was withdrawn and is shown again is no longer withdrawn.
+ * event that was withdrawn and is shown again is no longer withdrawn. Returns the other hours (epoch ms of their starts) that
+ * lack an event of the hour: the event has moved to this hour, and has to be merged.
  */
 export async function noteLacking(
   tx: Queryable,
   zoneId: number,
-  { startsAt, atMs, logIds }: { startsAt: number; atMs: number; logIds: readonly string[] },
-): Promise<void> {
-  const lacking = sql`${sql.param([...logIds])}::text[]`;
-  await tx.execute(sql`
-    delete from ${eventRevisions} ${r} where ${isIn(r, zoneId, startsAt)} and ${r.field} = 'withdrawn' and ${r.logId} <> all(${lacking})`);
-  if (logIds.length === 0) return;
-  await tx.execute(sql`
+  { startsAt, atMs, shown, lacking }: SearchedHour,
+): Promise<number[]> {
+  const ids = sql`${sql.param([...lacking])}::text[]`;
+  const entered = sql`, entered as (
     insert into ${eventRevisions} (${names(r.zoneId, r.occurredAt, r.logId, r.field, r.seenAt)})
     select ${e.zoneId}, ${e.occurredAt}, ${e.logId}, 'withdrawn', ${new Date(atMs)} from ${wafEvents} ${e}
-    where ${isIn(e, zoneId, startsAt)} and ${e.logId} = any(${lacking}) and not exists (select from ${eventRevisions} ${r}
+    where ${isIn(e, zoneId, startsAt)} and ${e.logId} = any(${ids}) and not exists (select from ${eventRevisions} ${r}
       where ${r.zoneId} = ${e.zoneId} and ${r.occurredAt} = ${e.occurredAt} and ${r.logId} = ${e.logId}
         and ${r.field} = 'withdrawn')
-    on conflict do nothing`);
-}
-
-/**
- * Returns the other hours (epoch ms of their starts) that lack one of these events of an hour: the event has moved to this
- * hour, and has to be merged.
- */
-export async function readMovedFrom(
-  tx: Queryable,
-  zoneId: number,
-  { startsAt, logIds }: { startsAt: number; logIds: readonly string[] },
-): Promise<number[]> {
-  const rows = await tx
-    .selectDistinct({ hour: HOUR })
-    .from(r)
-    .where(
-      sql`${r.zoneId} = ${zoneId} and ${r.field} = 'withdrawn' and not (${inHour(r, startsAt)})
-        and ${r.logId} = any(${sql.param([...logIds])}::text[])`,
-    );
+    on conflict do nothing)`;
+  const { rows } = await tx.execute<{ hour: number }>(sql`
+    with forgotten as (
+      delete from ${eventRevisions} ${r} where ${isIn(r, zoneId, startsAt)} and ${r.field} = 'withdrawn' and ${r.logId} <> all(${ids}))
+    ${lacking.length === 0 ? sql`` : entered}
+    select distinct ${HOUR} as hour from ${eventRevisions} ${r}
+    where ${r.zoneId} = ${zoneId} and ${r.field} = 'withdrawn' and not (${inHour(r, startsAt)})
+      and ${r.logId} = any(${sql.param([...shown])}::text[])`);
   return rows.map(({ hour }) => hour);
 }
 

@@ -2,11 +2,10 @@
 
 import { setTimeout as setTimer } from "node:timers";
 import { setTimeout as delay, setTimeout } from "node:timers/promises";
-import { drizzle } from "drizzle-orm/node-postgres";
 import type { PgTransactionConfig } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { readSqlState } from "#lib/errors.ts";
-import { type Database, type Queryable, SessionClient } from "../client.ts";
+import { bindTo, type Database, type Queryable, SessionClient } from "../client.ts";
 
 /** Deadlock, serialization failure, lock timeout. Postgres has undone everything, so running again is safe. */
 const RETRIED = new Set(["40P01", "40001", "55P03"]);
@@ -70,7 +69,7 @@ export async function transact<T>(
 ): Promise<T> {
   let failure: { readonly thrown: unknown } | undefined;
   try {
-    return await drizzle(client, { casing: "snake_case" }).transaction(async (tx) => {
+    return await bindTo(client).transaction(async (tx) => {
       try {
         return await fn(tx);
       } catch (thrown) {
@@ -142,8 +141,7 @@ export async function runCancellable<T>(
   const timer = typeof limitMs === "number" && limitMs > 0 ? setTimer(cancel, limitMs) : undefined;
   try {
     signal.throwIfAborted();
-    const db = drizzle(client, { casing: "snake_case" }) as Database["db"];
-    return await run({ ...database, db, client }, client);
+    return await run({ ...database, db: bindTo(client), client }, client);
   } catch (thrown) {
     signal.throwIfAborted();
     throw thrown;

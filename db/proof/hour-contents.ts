@@ -12,22 +12,34 @@ import { eventRevisions, wafEvents } from "../schema/events.ts";
 const e = alias(wafEvents, "e");
 const r = alias(eventRevisions, "r");
 
-/** Returns the contents of one hour (epoch ms of its start). Reads every event of the hour. */
+/** Returns the contents of these hours by their starts (epoch ms). Reads every event of the hours. */
 export async function readHourContents(
   db: Queryable,
   zoneId: number,
-  startsAt: number,
-): Promise<HourContents> {
+  hours: readonly number[],
+): Promise<Map<number, HourContents>> {
+  if (hours.length === 0) return new Map();
+  const isIn = (table: typeof e | typeof r) => sql`${table.zoneId} = ${zoneId} and ${table.occurredAt} >= hour
+    and ${table.occurredAt} < hour + interval '1 hour'`;
   const revisions = sql`from ${eventRevisions} ${r}
-    where ${isIn(r, zoneId, startsAt)} and ${r.field} not in ('withdrawn', 'removed')`;
-  const { rows } = await db.execute<{ [Key in keyof HourContents]: HourContents[Key] }>(sql`
-    select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
-      coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled,
+    where ${isIn(r)} and ${r.field} not in ('withdrawn', 'removed')`;
+  const { rows } = await db.execute<
+    { [Key in keyof HourContents]: HourContents[Key] } & { hour: number }
+  >(sql`
+    select ${epochMs(sql`hour`)} as hour, stored.*,
       (select ${epochMs(sql`max(${r.seenAt}) filter (where ${r.acceptedAt} is null)`)} ${revisions}) as "contestedAt",
       (select count(${r.acceptedAt}) ${revisions})::integer as revised
-    from (select ${ID_HASH} as hashed, count(*) filter (where ${e.feature} is null) as unresolved, count(*) as rows
-      from ${wafEvents} ${e} where ${isIn(e, zoneId, startsAt)} group by ${e.logId}) as ids`);
-  const [contents] = rows;
+    from unnest(${sql.param(hours.map((hour) => new Date(hour)))}::timestamptz[]) as hour cross join lateral (
+      select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
+        coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled
+      from (select ${ID_HASH} as hashed, count(*) filter (where ${e.feature} is null) as unresolved, count(*) as rows
+        from ${wafEvents} ${e} where ${isIn(e)} group by ${e.logId}) as ids) as stored`);
+  return new Map(rows.map(({ hour, ...contents }) => [hour, contents]));
+}
+
+/** Returns the contents of one hour (epoch ms of its start). */
+export async function readOneHour(db: Queryable, zoneId: number, startsAt: number): Promise<HourContents> {
+  const contents = (await readHourContents(db, zoneId, [startsAt])).get(startsAt);
   if (contents === undefined) throw new Error("an aggregate without groups returned no row");
   return contents;
 }

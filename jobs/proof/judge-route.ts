@@ -3,11 +3,11 @@
 import type { Database, Queryable } from "#db/client.ts";
 import { type ListPass, readPassHours } from "#db/ingest/list-passes.ts";
 import { readMovedIds } from "#db/ingest/merge-doubles.ts";
-import { noteLacking, readMovedFrom } from "#db/ingest/revise-events.ts";
+import { noteLacking } from "#db/ingest/revise-events.ts";
 import { assertFence } from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { lockLooks, readCoveredHours, writeLooks } from "#db/proof/covered-hours.ts";
-import { readFeatureIds, readHourContents, readHourIds, readKnownIds } from "#db/proof/hour-contents.ts";
+import { readFeatureIds, readHourIds, readKnownIds, readOneHour } from "#db/proof/hour-contents.ts";
 import { clearSuspicion, noteSuspicion, readSuspicions } from "#db/proof/platform-health.ts";
 import { reopenHours } from "#db/proof/reopen-hours.ts";
 import { joinPageHours } from "#ingest/rules/read-page.ts";
@@ -188,11 +188,11 @@ export function createSearchWatch(): SearchWatch {
       const isIn = (time: number) => time >= startsAt && time < startsAt + HOUR_MS;
       const ids = [...shown].flatMap(([logId, time]) => (isIn(time) ? [logId] : []));
       const digest = digestIds(ids);
-      const stored = await readHourContents(tx, zoneId, startsAt);
+      const stored = await readOneHour(tx, zoneId, startsAt);
       const isExact = stored.count === ids.length && stored.ids === digest;
       const lacking = isExact ? [] : await readLacking(tx, zoneId, startsAt, new Set(ids));
-      await noteLacking(tx, zoneId, { startsAt, atMs: at, logIds: lacking.map(({ logId }) => logId) });
-      const moved = await readMovedFrom(tx, zoneId, { startsAt, logIds: ids });
+      const noted = { startsAt, atMs: at, shown: ids, lacking: lacking.map(({ logId }) => logId) };
+      const moved = await noteLacking(tx, zoneId, noted);
       await reopenHours(
         tx,
         zoneId,

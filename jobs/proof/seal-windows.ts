@@ -22,7 +22,6 @@ import { readSuspicions } from "#db/proof/platform-health.ts";
 import { reopenHours } from "#db/proof/reopen-hours.ts";
 import { DROP_AFTER_MS, HELD_BACK } from "#ingest/rules/read-page.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
 import type { ProvenDay } from "#model/zones.ts";
 import { recordEraser } from "#people/rules/erasure-guard.ts";
@@ -105,11 +104,21 @@ interface ZoneToJudge extends JudgedZone {
 async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promise<HourVerdict[]> {
   const { zoneId, firstHour } = zone;
   const hours = await lockOpenHours(tx, zoneId, now - HOUR_MS + 1);
+  // Any other hour cannot be sealed now, so its events need not be read.
+  const candidates = hours.flatMap((hour) => (isCandidate(now, hour, zone) ? [hour.startsAt] : []));
+  let contents = await readHourContents(tx, zoneId, candidates);
   const verdicts: HourVerdict[] = [];
   const withdrawn: number[] = [];
   for (const hour of hours) {
     const { startsAt } = hour;
-    const stored = await readStored(tx, zone, hour, now);
+    const stored = contents.get(startsAt) ?? null;
+    if (stored !== null && stored.doubled > 0) {
+      // Merges the doubles. The next comparison of the counts shows losses that the doubles may have hidden.
+      await eraseMergedRecords(tx, zoneId, await mergeDoubles(tx, zoneId, startsAt, now), recordEraser);
+      // The other times of the doubles may be in later hours.
+      const later = candidates.filter((candidate) => candidate > startsAt);
+      contents = await readHourContents(tx, zoneId, later);
+    }
     const verdict = judgeHour(now, { ...hour, stored, firstHour }, zone);
     if (verdict.state === "open") continue;
     const { state, evidence } = verdict;
@@ -118,17 +127,6 @@ async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promis
   }
   await acceptWithdrawn(tx, zoneId, withdrawn, now);
   return verdicts;
-}
-
-/** Returns the contents of an hour that may be sealed now, or null for any other hour, which need not be read. */
-async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, now: number) {
-  const { zoneId } = zone;
-  if (!isCandidate(now, hour, zone)) return null;
-  const stored = await readHourContents(tx, zoneId, hour.startsAt);
-  // Merges the doubles. The next comparison of the counts shows losses that the doubles may have hidden.
-  if (stored.doubled > 0)
-    await eraseMergedRecords(tx, zoneId, await mergeDoubles(tx, zoneId, hour.startsAt, now), recordEraser);
-  return stored;
 }
 
 type JudgeMetricsDeps = Pick<JobContext, "database" | "log" | "settleMs">;

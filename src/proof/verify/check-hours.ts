@@ -4,7 +4,7 @@ import { compareBuckets } from "#db/detection/compare-buckets.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/exclusions.ts";
 import { compareDays } from "#db/detection/rule-metrics.ts";
 import { readCoverageHours } from "#db/proof/coverage-report.ts";
-import { countHours, readDoubledIds, readHourContents } from "#db/proof/hour-contents.ts";
+import { countHours, readDoubledIds, readOneHour } from "#db/proof/hour-contents.ts";
 import { readStoredCells, readWithdrawnCells } from "#db/proof/reconcile.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
 import { readRuleCounts } from "#jobs/proof/copy-late.ts";
@@ -119,7 +119,7 @@ export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Prom
   for (const [index, hour] of sealed.entries()) {
     const { startsAt: at } = hour;
     onStep("seals", index / sealed.length);
-    const faults = findSealFaults(hour, await readHourContents(db, zoneId, at));
+    const faults = findSealFaults(hour, await readOneHour(db, zoneId, at));
     const doubled = await readDoubledIds(db, zoneId, { fromMs: at, toMs: at + HOUR_MS });
     differences.push(
       ...faults.map(({ text, ...numbers }) => ({ at, ruleId: null, ...numbers, detail: text })),
