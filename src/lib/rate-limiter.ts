@@ -27,8 +27,9 @@ export type RateLimiter = ReturnType<typeof createRateLimiter>;
  */
 export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptions) {
   const stepMs = windowMs / quota;
-  // An attacker with more addresses gains a quota for each anyway.
-  const fullAt = new LRUCache<string, number>({ max: maxKeys });
+  // An attacker with more addresses gains a quota for each anyway. With `max` in place of `maxSize`, room for all keys would be
+  // taken at once.
+  const fullAt = new LRUCache<string, number>({ maxSize: maxKeys, sizeCalculation: () => 1 });
   return {
     take(key: string, nowMs: number): Taken {
       const known = fullAt.get(key);

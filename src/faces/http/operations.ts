@@ -21,12 +21,34 @@ export function addOperations(
   for (const operation of operations) addOperation(app, operation, parts);
 }
 
+/** What a route needs of its operation alone. */
+interface Reading {
+  readonly schema: NonNullable<RouteShorthandOptions["schema"]>;
+  /** The defaults of a body that was left out. */
+  readonly noBody: Readonly<Record<string, unknown>>;
+  /** The rules between members. */
+  readonly between: z.ZodType;
+}
+
+/** Made once per process, because zod compiles each schema anew, and all schemas take longer than the rest of a server. */
+const readings = new WeakMap<Operation, Reading>();
+
+function readingOf(operation: Operation): Reading {
+  const known = readings.get(operation);
+  if (known !== undefined) return known;
+  const places = placeMembers(operation);
+  const reading = {
+    schema: describe(operation, places),
+    noBody: z.strictObject(places.body).safeParse({}).data ?? {},
+    between: z.unknown().check(...(operation.input.def.checks ?? [])),
+  };
+  readings.set(operation, reading);
+  return reading;
+}
+
 function addOperation(app: FastifyInstance, operation: Operation, parts: OperationParts): void {
   const [method, url] = operation.http;
-  const places = placeMembers(operation);
-  // The defaults of a body that was left out.
-  const noBody = z.strictObject(places.body).safeParse({}).data ?? {};
-  const between = z.unknown().check(...(operation.input.def.checks ?? []));
+  const { schema, noBody, between } = readingOf(operation);
   app.route({
     method,
     url,
@@ -40,7 +62,8 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       ...(operation.heavy === undefined ? {} : { heavy: operation.heavy }),
       ...(operation.takesBasic === true ? { takesBasic: true } : {}),
     },
-    schema: describe(operation, places),
+    // The framework keeps what it makes of a schema in the schema's container.
+    schema: { ...schema },
     ...(operation.changes && operation.isLong === true ? { handlerTimeout: LONG_MS } : {}),
     ...sayLastAnswer(app, operation, parts),
     handler: async (request, reply) => {

@@ -205,12 +205,15 @@ type AllowedMethods = (path: string) => readonly string[];
 
 /** Collects every route that is added later. Called only for unmatched requests, so it may go through all routes. */
 function learnMethods(app: FastifyInstance): AllowedMethods {
-  const routes: { readonly methods: readonly string[]; readonly pattern: RegExp }[] = [];
-  app.addHook("onRoute", ({ method, url }) => {
-    routes.push({ methods: [method].flat(), pattern: toPattern(url) });
-  });
+  const routes: { readonly methods: readonly string[]; readonly url: string }[] = [];
+  app.addHook("onRoute", ({ method, url }) => void routes.push({ methods: [method].flat(), url }));
+  let patterns: readonly RegExp[] | undefined;
   return (path) => {
-    const found = routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods);
+    // Compiled for the first unmatched request: no route is added any more.
+    patterns ??= routes.map(({ url }) => toPattern(url));
+    const found = patterns.flatMap((pattern, index) =>
+      pattern.test(path) ? (routes[index]?.methods ?? []) : [],
+    );
     return found.length === 0 ? [] : [...new Set([...found, "OPTIONS"])].sort();
   };
 }

@@ -76,8 +76,8 @@ export type FailedKeys = ReturnType<typeof createFailedKeys>;
  * SHA-256 hashes of such keys from before the start.
  */
 export function createFailedKeys(known: readonly Buffer[] = []) {
-  const failures = new LRUCache<string, Failures>({ max: MAX_NETWORKS });
-  const goodKeys = new LRUCache<string, true>({ max: MAX_GOOD_KEYS });
+  const failures = new LRUCache<string, Failures>({ maxSize: MAX_NETWORKS, sizeCalculation: () => 1 });
+  const goodKeys = new LRUCache<string, true>({ maxSize: MAX_GOOD_KEYS, sizeCalculation: () => 1 });
   for (const hash of known.slice(0, MAX_GOOD_KEYS).reverse()) goodKeys.set(toText(hash), true);
 
   function waitMs(network: string, nowMs: number): number {
