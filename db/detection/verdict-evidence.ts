@@ -97,8 +97,35 @@ export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass; fac
 export async function readAlertEvents(
   db: Queryable,
   span: AlertSpan,
-  { classify }: ActionStates,
+  actions: ActionStates,
 ): Promise<AlertEvent[]> {
+  return readEvents(db, alertEvents(span, MOST_EVENTS), actions);
+}
+
+/**
+ * Returns the events of other rules that the requests of a rule's alert have, among the newest events of the zone: of requests with
+ * these ids, and of these addresses where nothing names the request.
+ */
+export async function readOtherEvents(
+  db: Queryable,
+  span: AlertSpan,
+  events: readonly AlertEvent[],
+  actions: ActionStates,
+): Promise<AlertEvent[]> {
+  if (span.spike.sources !== null || events.length === 0) return [];
+  const ids = events.flatMap(({ facts }) => facts?.requestId || []);
+  const unnamed = events.filter(({ facts }) => !facts?.requestId).map(({ ip }) => ip);
+  const param = (texts: readonly string[]) => sql`${sql.param([...new Set(texts)])}::text[]`;
+  return readEvents(
+    db,
+    sql`(select * from ${newest(span, sql`true`, MOST_READ)} where not (${isOfRule(e.ruleId, span.spike.ruleId)})
+      and (${e.requestId} = any(${param(ids)}) or coalesce(${e.requestId}, '') = '' and ${e.ip} = any(${param(unnamed)}))
+      limit ${4 * MOST_EVENTS}) ${e}`,
+    actions,
+  );
+}
+
+async function readEvents(db: Queryable, from: SQL, { classify }: ActionStates): Promise<AlertEvent[]> {
   const text = (column: SQLWrapper, chars = 300) =>
     sql`coalesce(left(${column}, ${sql.raw(String(chars))}), '')`;
   type Row = Texts & FactColumns & { at: number; action: string | null };
@@ -107,7 +134,7 @@ export async function readAlertEvents(
       case when ${e.ip} = 'erased' then '' else ${text(e.ip)} end as ip, ${text(e.asn)} as asn, ${text(e.ja4)} as ja4,
       ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature,
       ${e.method} as method, ${e.requestId} as "requestId", ${e.matchedKey} as "matchedKey", ${e.facts} as facts
-    from ${alertEvents(span, MOST_EVENTS)}`);
+    from ${from}`);
   return rows.map(({ method, requestId, matchedKey, facts, ...row }) => ({
     ...row,
     action: classify(row.action),

@@ -10,6 +10,7 @@ import {
   readAlertEvents,
   readLasting,
   readNearbyRules,
+  readOtherEvents,
   readUsualSenders,
   readZoneUsual,
 } from "#db/detection/verdict-evidence.ts";
@@ -126,6 +127,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueVerdict): Promise<
   // Later events of the same keys belong to others.
   const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
   const events = await readAlertEvents(db, { spike, from: since, to }, parts.actions);
+  const others = await readOtherEvents(db, { spike, from: since, to }, events, parts.actions);
   const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);
   const nearby = (await readNearbyRules(db, { spike, to }, ips)).flatMap(({ paths, ...rule }) =>
     [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),
@@ -153,7 +155,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueVerdict): Promise<
     usualSenders.set(address, Math.max(most, usualSenders.get(address) ?? 0));
   }
   const background = { usualSenders, usualPerHour: perHour };
-  return { ...alert, ...background, events, nearby, requests, usual, crawler, lasting };
+  return { ...alert, ...background, events, others, nearby, requests, usual, crawler, lasting };
 }
 
 /** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */

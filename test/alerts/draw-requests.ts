@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { isSumRule } from "#model/rules.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { END } from "../detection/detect-support.ts";
 import { makeEvent } from "../detection/trend-support.ts";
@@ -23,8 +24,11 @@ export function createRequests(fraction: () => number = () => 0.5) {
   function request(minute: number, rules: readonly string[], event: Partial<WafEvent>): void {
     const occurredAt = minute * MINUTE_MS + Math.floor(fraction() * 60_000);
     requests += 1;
-    for (const ruleId of rules)
-      events.push(makeEvent({ occurredAt, ruleId, logId: `log-${requests}-${ruleId}`, ...event }));
+    for (const ruleId of rules) {
+      // The sum stops a request whose rules only log.
+      const own = isSumRule(ruleId) ? { ...event, action: "block" } : event;
+      events.push(makeEvent({ occurredAt, ruleId, logId: `log-${requests}-${ruleId}`, ...own }));
+    }
   }
   return {
     events,

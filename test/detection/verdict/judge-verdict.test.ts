@@ -4,6 +4,7 @@ import { computeFeatures, SHIPPED_WEIGHTS } from "#detection/rules/verdict/compu
 import { judgeVerdict, oddsOf } from "#detection/rules/verdict/judge-verdict.ts";
 import { groupRequests } from "#detection/rules/verdict/requests.ts";
 import { VERDICT_CLASSES, VERDICT_TIMES } from "#model/kinds.ts";
+import { NO_FACTS } from "#model/request-facts.ts";
 import { MOST_ODDS, type StoredVerdict, SURE_ODDS, storedVerdict } from "#model/verdict.ts";
 import { ATTACK, BROKEN_CLIENT, CRAWLER, evidenceOf, SCANNER, type Told } from "./evidence-of.ts";
 
@@ -210,6 +211,22 @@ describe("a verdict", () => {
     // A wave of nothing but usual senders is judged itself.
     const wave = judge({ usualSenders, usualPerHour: 80 });
     expect(wave).toMatchObject({ counts: { events: 60 }, background: { events: 0, perHour: 80 } });
+  });
+
+  test("reads of a request what its other rules say: that it was stopped, and that it attacks", () => {
+    const told = { event: () => ({ action: "logged" as const }) };
+    const others = evidenceOf(told)
+      .events.slice(0, 30)
+      .map((event, index) => ({
+        ...event,
+        ruleId: "949110",
+        action: "blocked" as const,
+        facts: { ...NO_FACTS, hasIdiom: index < 20 },
+        url: index === 0 ? "https://shop.example/elsewhere" : event.url,
+      }));
+    const { counts } = judge({ ...told, others });
+    expect(counts).toMatchObject({ events: 60, requests: 60, blocked: 29, logged: 31 });
+    expect(counts).toMatchObject({ hostile: 19, hostileThrough: 0 });
   });
 
   test("calls no request through whose fate is not known", () => {

@@ -3,6 +3,7 @@ import {
   readAlertEvents,
   readLasting,
   readNearbyRules,
+  readOtherEvents,
   readZoneUsual,
 } from "#db/detection/verdict-evidence.ts";
 import { storeVerdict } from "#db/detection/verdicts.ts";
@@ -103,6 +104,25 @@ test.each(["942100", ""])(
     });
   },
 );
+
+test("the other events of a rule's requests are those with their ids, and without one those of their addresses", async () => {
+  const [named, ip] = [{ requestId: "r1" }, "203.0.113.7"];
+  const events = [
+    { ruleId: "7", ...named },
+    { ruleId: "7", ip },
+    { ruleId: "8", ...named },
+    { ruleId: "9", requestId: "r2", ip },
+    { ruleId: "8", ip },
+    { ruleId: "8", ip: "203.0.113.8" },
+  ].map((event, i) => makeEvent({ ip: "", ...event, occurredAt: OPENED + i, logId: `o${i}` }));
+  await storeAll(database, events, { zoneId: 104 });
+  const span = { spike: { ...ofRule("7"), zoneId: 104 }, from: OPENED, to: TO };
+  const read = async (one: typeof span) =>
+    readOtherEvents(db, one, await readAlertEvents(db, one, BUILT_IN_ACTIONS), BUILT_IN_ACTIONS);
+  expect((await read(span)).map(({ logId }) => logId).toSorted()).toEqual(["o2", "o4"]);
+  const attackers = ofAttackers({ kind: "rules_per_ip", key: ip });
+  expect(await read({ ...span, spike: { ...attackers, zoneId: 104 } })).toEqual([]);
+});
 
 test("an event says what became of its request by the word of its action", async () => {
   const words = ["block", "Denied", "rate_limited", "captcha", "allow", "bypass", "rewrite", null];

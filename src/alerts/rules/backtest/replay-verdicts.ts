@@ -2,7 +2,7 @@ import { type SourceEvent, sourceKeyOf } from "#detection/rules/sources/source-e
 import { crawlerOfNetwork } from "#detection/rules/verdict/crawlers.ts";
 import type { UsualValues, VerdictEvent, VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
 import { templateOf } from "#detection/rules/verdict/path-template.ts";
-import { spread } from "#detection/rules/verdict/requests.ts";
+import { SAME_REQUEST_MS, spread } from "#detection/rules/verdict/requests.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, type VerdictTime } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
@@ -55,6 +55,9 @@ interface Followed {
   readonly usual: UsualValues;
   /** The oldest first; at most twice as many as are judged. */
   events: Kept[];
+  /** The names of their requests, and the events of other rules that these have. */
+  requests: Set<string>;
+  others: Set<Kept>;
   /** Number of events of the first hours. */
   first: number;
   readonly verdicts: StoredVerdict[];
@@ -93,7 +96,15 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     senders.take(event.ip, event.ruleId, at);
     hour.push(kept);
     if (taken % 10_000 === 0) hour = hour.filter((one) => one.event.at >= at - 2 * HOUR_MS);
-    for (const one of followed.values()) if (one.spike.isOpen && isOf(one, kept)) add(one, kept);
+    for (const one of followed.values()) {
+      if (!one.spike.isOpen) continue;
+      if (isOf(one, kept)) {
+        add(one, kept);
+        // Other rules' events of the request may have come before.
+        for (let place = hour.length - 2; (hour[place]?.event.at ?? 0) >= at - SAME_REQUEST_MS; place -= 1)
+          addOther(one, hour[place] as Kept);
+      } else addOther(one, kept);
+    }
   }
 
   function follow(spike: JudgedSpike): Followed {
@@ -103,6 +114,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       keys: new Set<string>(),
       usual: usual.read(),
       events: [],
+      requests: new Set<string>(),
+      others: new Set(),
       first: 0,
       verdicts: [],
     };
@@ -115,6 +128,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       for (const kept of hour)
         if (kept.event.at >= spike.since * MINUTE_MS && !had.has(kept) && isOf(one, kept)) add(one, kept);
       one.events.sort((a, b) => a.event.at - b.event.at);
+      for (const kept of hour) addOther(one, kept);
     }
     if (before === undefined) {
       followed.set(spike.id, one);
@@ -125,7 +139,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
   }
 
   function judgeAt(
-    { spike, events, first, ...one }: Followed,
+    { spike, events, others, first, ...one }: Followed,
     look: VerdictTime,
     minute: number,
   ): StoredVerdict {
@@ -146,6 +160,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       since,
       ruleId,
       events: kept.map(({ event }) => event),
+      others: Array.from(others, ({ event }) => event),
       usualSenders: senders.read(ips, ruleId, since),
       usualPerHour: ruleId === null ? null : senders.perHour(ruleId, since),
       nearby: nearby.read(ips, judgedAt),
@@ -197,6 +212,21 @@ function add(one: Followed, kept: Kept): void {
   const { at } = kept.event;
   const since = one.spike.since * MINUTE_MS;
   one.events.push(kept);
+  one.requests.add(nameRequest(kept));
   if (at >= since && at < since + COMPARED_MS) one.first += 1;
-  if (one.events.length > 2 * MOST_EVENTS) one.events = one.events.slice(-MOST_EVENTS);
+  if (one.events.length <= 2 * MOST_EVENTS) return;
+  one.events = one.events.slice(-MOST_EVENTS);
+  one.requests = new Set(one.events.map(nameRequest));
+}
+
+function nameRequest({ event: { ip, url }, request }: Kept): string {
+  return request?.requestId || `${ip} ${url}`;
+}
+
+/** Keeps an event of another rule if one of the alert's requests has it. An incident has the events of all rules. */
+function addOther(one: Followed, kept: Kept): void {
+  const { ruleId } = one.spike;
+  if (ruleId === null || kept.event.ruleId === ruleId || !one.requests.has(nameRequest(kept))) return;
+  one.others.add(kept);
+  if (one.others.size > 8 * MOST_EVENTS) one.others = new Set([...one.others].slice(-4 * MOST_EVENTS));
 }

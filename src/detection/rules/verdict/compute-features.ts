@@ -91,7 +91,7 @@ export function computeFeatures(
 }
 
 export function isHostile(request: VerdictRequest): boolean {
-  return request.facts.isTool === true || idiomOf(request).includes(true);
+  return request.isHostileElsewhere || request.facts.isTool === true || idiomOf(request).includes(true);
 }
 
 function isInjected(request: VerdictRequest): boolean {

@@ -56,6 +56,8 @@ export interface VerdictEvidence {
   readonly ruleId: string | null;
   /** The newest 5,000 events of the alert in the window, the newest first. */
   readonly events: readonly VerdictEvent[];
+  /** Events of other rules, of the same requests: another rule may have stopped them, or show an attack. Left out: none. */
+  readonly others?: readonly VerdictEvent[];
   /** For each address, the largest number of the alert's events in an hour of the 24 hours before the window. Others sent none. */
   readonly usualSenders: ReadonlyMap<string, number>;
   /** Events of the rule in an hour of these 24 hours, on average; null for an incident. */

@@ -8,7 +8,7 @@ import { toSourceAddress } from "../sources/source-event.ts";
 import type { VerdictEvent } from "./evidence.ts";
 
 /** Events of one request come within this time if nothing names the request. */
-const SAME_REQUEST_MS = 2_000;
+export const SAME_REQUEST_MS = 2_000;
 /** A request has one event per rule. Its fate is the first of these actions that one of them has: one block means blocked. */
 const DECIDES = ["blocked", "challenged", "other", "logged"] as const satisfies readonly ActionClass[];
 
@@ -25,12 +25,15 @@ export interface VerdictRequest {
   /** The rules that it matched, without those that only add others up. */
   readonly rules: ReadonlySet<string>;
   readonly facts: Readonly<Record<FactName, boolean | null>>;
+  /** Whether another rule's event of it holds an idiom of attacks, or names a tool of attackers. */
+  readonly isHostileElsewhere: boolean;
   /** Equal for requests of one address with the same path and the same matched texts; null if the texts are not known. */
   readonly text: string | null;
 }
 
 interface Group extends Omit<VerdictRequest, "text" | "rules"> {
   action: ActionClass;
+  isHostileElsewhere: boolean;
   facts: Record<FactName, boolean | null>;
   readonly rules: Set<string>;
   /** All of its rules: no rule matches a request twice. */
@@ -41,14 +44,18 @@ interface Group extends Omit<VerdictRequest, "text" | "rules"> {
 
 /**
  * Returns the requests of events. Events are of one request if their records name the same one. Without a name, they are if the
- * same address sent the same URL within two seconds, and no rule occurs twice.
+ * same address sent the same URL within two seconds, and no rule occurs twice. `others` are events of other rules: they say of these
+ * requests that one was stopped, or attacks, and nothing else, because the weights were fitted to the events of one rule.
  */
-export function groupRequests(events: readonly VerdictEvent[]): VerdictRequest[] {
+export function groupRequests(
+  events: readonly VerdictEvent[],
+  others: readonly VerdictEvent[] = [],
+): VerdictRequest[] {
   const groups: Group[] = [];
   const byId = new Map<string, Group>();
   const byUrl = new Map<string, Group[]>();
   const addressOf = createReader();
-  for (const event of events) {
+  for (const [index, event] of [...events, ...others].entries()) {
     const { requestId, ...facts } = event.facts ?? NO_FACTS;
     const address = addressOf(event.ip);
     const near = `${address} ${event.url}`;
@@ -58,17 +65,23 @@ export function groupRequests(events: readonly VerdictEvent[]): VerdictRequest[]
             .get(near)
             ?.find(({ at, all }) => Math.abs(at - event.at) <= SAME_REQUEST_MS && !all.has(event.ruleId))
         : byId.get(requestId);
+    const isOther = index >= events.length;
+    if (known === undefined && isOther) continue;
     const group = known ?? openGroup(event, address);
+    group.all.add(event.ruleId);
+    if (DECIDES.indexOf(event.action) < DECIDES.indexOf(group.action)) group.action = event.action;
+    if (isOther) {
+      group.isHostileElsewhere ||= facts.hasIdiom === true || facts.isTool === true;
+      continue;
+    }
     if (known === undefined) {
       groups.push(group);
       if (requestId !== "") byId.set(requestId, group);
       else byUrl.set(near, [...(byUrl.get(near) ?? []).slice(-3), group]);
     }
-    group.all.add(event.ruleId);
     if (!isSumRule(event.ruleId)) group.rules.add(event.ruleId);
     if (facts.matchedKey !== null) group.keys.add(facts.matchedKey);
     if (facts.method !== "") group.isGet = facts.method === "GET";
-    if (DECIDES.indexOf(event.action) < DECIDES.indexOf(group.action)) group.action = event.action;
     for (const name of FACT_NAMES) group.facts[name] = either(group.facts[name], facts[name]);
   }
   return groups.map(toRequest);
@@ -76,13 +89,14 @@ export function groupRequests(events: readonly VerdictEvent[]): VerdictRequest[]
 
 function toRequest({ at, address, asn, ja4, ua, url, action, rules, facts, ...rest }: Group): VerdictRequest {
   const text = textOf({ address, ua, url }, rest.keys, rest.isGet);
-  return { at, address, asn, ja4, ua, url, action, rules, facts, text };
+  const { isHostileElsewhere } = rest;
+  return { at, address, asn, ja4, ua, url, action, rules, facts, text, isHostileElsewhere };
 }
 
 function openGroup({ at, asn, ja4, ua, url, action }: VerdictEvent, address: string): Group {
   const facts = Object.fromEntries(FACT_NAMES.map((name) => [name, null])) as Group["facts"];
   const sets = { rules: new Set<string>(), all: new Set<string>(), keys: new Set<number>() };
-  return { at, address, asn, ja4, ua, url, action, facts, ...sets, isGet: true };
+  return { at, address, asn, ja4, ua, url, action, facts, ...sets, isGet: true, isHostileElsewhere: false };
 }
 
 /** Without a record, only the URL of a GET with a query is known to hold what matched. Without a URL, no path is known. */
