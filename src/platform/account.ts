@@ -17,7 +17,7 @@ import {
 } from "./contract/containers.ts";
 import { Int32Id } from "./contract/values.ts";
 import { asWritten, checkRequest, type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { readAnswer } from "./transport/reply.ts";
+import { readAnswer } from "./transport/exchange.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
 /** Returns one page of the account's API keys; platform API spec 4.1. The answer holds credentials. */

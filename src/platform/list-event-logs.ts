@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EventLogListResponse } from "./contract/event-logs.ts";
 import { Int32Id } from "./contract/values.ts";
 import { checkRequest, type EdgeCall, TokenText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { readAnswer } from "./transport/reply.ts";
+import { readAnswer } from "./transport/exchange.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
 /** Returns the UTC day of a time (epoch ms) in the date-paged list's format: `MM-dd-yyyy`. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AiRecommendationResponse, WafRuleMetricsResponse } from "./contract/rules.ts";
 import { Int32Id } from "./contract/values.ts";
 import { checkRequest, type EdgeCall, PathText, toSegment, WITH_BODY } from "./transport/call.ts";
-import { readAnswer } from "./transport/reply.ts";
+import { readAnswer } from "./transport/exchange.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
 /** The ids are int64 here, unlike in every other operation. */

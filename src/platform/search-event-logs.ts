@@ -12,7 +12,7 @@ import { Int32Id, readEventTime } from "./contract/values.ts";
 import { EdgeError } from "./edge-error.ts";
 import { parseLogDay } from "./list-event-logs.ts";
 import { checkRequest, type EdgeCall } from "./transport/call.ts";
-import { readAnswer } from "./transport/reply.ts";
+import { readAnswer } from "./transport/exchange.ts";
 import type { EdgeTransport, StreamLimits } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, request: EventLogsSearchRequest });

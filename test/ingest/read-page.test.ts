@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { readBy, readPage } from "#ingest/rules/read-page.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { openList } from "#platform/transport/reply.ts";
+import { openList } from "#platform/transport/exchange.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const schema = z.object({ logId: z.union([z.string(), z.int().transform(String)]), at: z.number() });

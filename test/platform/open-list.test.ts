@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseJson } from "#lib/json.ts";
-import { openList } from "#platform/transport/reply.ts";
+import { openList } from "#platform/transport/exchange.ts";
 
 test("the entries of any answer stand in it byte for byte, and the rest is the answer without them", () => {
   const answer = fc.record({

@@ -2,15 +2,12 @@
 import type { Readable } from "node:stream";
 import { parseJson } from "#lib/json.ts";
 import type { Deadline } from "#lib/waiting.ts";
-import { type AttemptSettings, toEdgeError } from "./attempts.ts";
 import { type EdgeCall, WITH_BODY } from "./call.ts";
-import { type Exchange, FailedAttempt, malformed, throwStatus, toFailedAttempt } from "./exchange.ts";
-import { readFailure } from "./failure.ts";
-import { describeStatus } from "./reply.ts";
+import { describeStatus, type Exchange, throwStatus } from "./exchange.ts";
+import { FailedAttempt, malformed, readFailure, toEdgeError, toFailedAttempt } from "./failure.ts";
 
 /** Maximum size of an answer that is a failure instead of a file. */
 const MAX_SNIFFED_BYTES = 64 * 1_024;
-/** The only status of an answer with a file. */
 
 export interface CsvReply {
   readonly status: number;
@@ -73,7 +70,7 @@ export async function receiveCsv(answer: Exchange, signal: AbortSignal): Promise
 /** Yields the chunks of a stream under its deadline. Errors become EdgeErrors, and nothing is retried. */
 export async function* guardStream(
   call: EdgeCall,
-  settings: AttemptSettings,
+  hideKey: (text: string) => string,
   deadline: Deadline,
   callerSignal: AbortSignal | undefined,
   reply: CsvReply,
@@ -83,7 +80,7 @@ export async function* guardStream(
   } catch (thrown) {
     if (deadline.endedBy() === "caller") throw callerSignal?.reason;
     const failed = toFailedAttempt(thrown, deadline.endedBy());
-    throw toEdgeError(call, failed, null, settings.hideKey);
+    throw toEdgeError(call, failed, null, hideKey);
   } finally {
     deadline.release();
   }

@@ -1,16 +1,15 @@
-/** Sends one request, decodes the body of its answer, and says how an attempt failed. */
+/** Sends one request, receives its answer, and checks a whole one. */
 import { pipeline, type Readable } from "node:stream";
 import zlib from "node:zlib";
 import type { Pool } from "undici";
+import type { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
-import { toError } from "#lib/errors.ts";
-import { BodyTooLargeError, parseRetryAfter, readBody } from "#lib/http.ts";
-import { parseJson } from "#lib/json.ts";
+import { parseRetryAfter, readBody } from "#lib/http.ts";
+import { isObject, parseJson, sliceEntries } from "#lib/json.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { EndedBy } from "#lib/waiting.ts";
-import type { EdgeErrorCode } from "../edge-error.ts";
-import type { EdgeCall } from "./call.ts";
-import { type Failure, readFailure } from "./failure.ts";
+import { EdgeError } from "../edge-error.ts";
+import { type EdgeCall, isRepeatable } from "./call.ts";
+import { FailedAttempt, malformed, readFailure, UnknownEncodingError } from "./failure.ts";
 
 /** Maximum number of bytes read of an error body. */
 const MAX_ERROR_BYTES = 1_024 * 1_024;
@@ -63,6 +62,106 @@ export async function exchange(
   };
 }
 
+/** A whole, successful answer. */
+export interface EdgeReply {
+  readonly status: number;
+  /** The body parsed once; undefined when the call expects nothing and got nothing. */
+  readonly json: unknown;
+  /** The entries of the call's `list`, byte for byte; the list itself is then empty. */
+  readonly entries: readonly Buffer[];
+  /** The body byte for byte as the platform wrote it (decompressed). */
+  readonly body: Buffer;
+  readonly requestId: string | null;
+}
+
+/** Maximum number of bytes quoted from an answer. */
+const START_BYTES = 1_024;
+
+function describe(text: string): string {
+  const start = text.trimStart();
+  if (start === "") return "the answer is empty where JSON was expected";
+  return start.startsWith("<")
+    ? "the answer is an HTML page where JSON was expected"
+    : "the answer is not complete JSON";
+}
+
+/** Returns the message for a success status that this operation does not have. */
+export function describeStatus(status: number, successes: readonly number[]): string {
+  return `HTTP ${status} where only ${successes.join(", ")} is a success`;
+}
+
+/** Reads an answer to its end. Throws a FailedAttempt for every failure, even one with a success status. */
+export async function receiveReply(
+  call: EdgeCall,
+  answer: Exchange,
+  maxBodyBytes: number,
+  signal: AbortSignal,
+): Promise<EdgeReply> {
+  const { status, requestId, retryAfterMs } = answer;
+  if (status < 200 || status >= 300) return throwStatus(answer, signal);
+  const body = await readBody(answer.body, maxBodyBytes);
+  const text = body.toString("utf8", 0, START_BYTES);
+  const { json, entries } =
+    call.list === undefined ? { json: parseJson(body.toString()), entries: [] } : openList(body, call.list);
+  const failure = readFailure({ status, json, text });
+  if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
+  // The document shows no body for some operations.
+  const isEmpty = call.mayBeEmpty === true && text.trim() === "";
+  if (isEmpty) return { status, json: {}, entries, body, requestId };
+  const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");
+  if (isUnread) throw new FailedAttempt(malformed(status, describe(text)), retryAfterMs, requestId);
+  if (call.successes?.includes(status) === false)
+    throw new FailedAttempt(
+      malformed(status, describeStatus(status, call.successes)),
+      retryAfterMs,
+      requestId,
+    );
+  return { status, json, entries, body, requestId };
+}
+
+/**
+ * Returns an answer with an empty list `member`, and the list's entries byte for byte. A hostile answer of the maximum
+ * size then becomes objects only entry by entry. The JSON is undefined if the answer without its entries is no JSON.
+ */
+export function openList(body: Buffer, member: string): { json: unknown; entries: readonly Buffer[] } {
+  const list = sliceEntries(body, member);
+  if (list !== null) {
+    const rest = Buffer.concat([body.subarray(0, list.start + 1), body.subarray(list.end)]);
+    const json = parseJson(rest.toString());
+    // A list behind it whose name is written with escapes is the one that counts, and has entries.
+    const emptied = isObject(json) ? json[member] : null;
+    if (Array.isArray(emptied) && emptied.length === 0) return { json, entries: list.items };
+  }
+  const json = parseJson(body.toString());
+  const entries: unknown = isObject(json) ? json[member] : null;
+  if (!isObject(json) || !Array.isArray(entries)) return { json, entries: [] };
+  const written = entries.map((entry: unknown) => Buffer.from(JSON.stringify(entry)));
+  return { json: { ...json, [member]: [] }, entries: written };
+}
+
+/**
+ * Returns the parsed answer and keeps unknown members. Throws EDGE_MALFORMED when the JSON does not fulfil the
+ * operation's contract.
+ */
+export function readAnswer<Schema extends z.ZodType>(
+  schema: Schema,
+  call: EdgeCall,
+  reply: EdgeReply,
+): z.output<Schema> {
+  const parsed = schema.safeParse(reply.json);
+  if (parsed.success) return parsed.data;
+  // Names paths and types only, because values come from the platform, and a key list's values are credentials.
+  const said = parsed.error.issues.map((issue) => `${issue.path.join(".") || "body"}: ${issue.message}`);
+  throw new EdgeError({
+    operation: call.operation,
+    code: "EDGE_MALFORMED",
+    disposition: isRepeatable(call) ? "retry" : "give-up",
+    text: `the answer has another shape: ${said.join("; ")}`,
+    status: reply.status,
+    requestId: reply.requestId,
+  });
+}
+
 /**
  * Throws the failure of an answer whose status is not 2xx. If its body is cut, damaged or missing, only the status
  * decides.
@@ -74,67 +173,6 @@ export async function throwStatus(answer: Exchange, signal: AbortSignal): Promis
   const failure = readFailure({ status: answer.status, json: parseJson(text), text });
   if (failure === null) throw new Error(`status ${answer.status} is not a failure`);
   throw new FailedAttempt(failure, answer.retryAfterMs, answer.requestId);
-}
-
-/**
- * The reason why one attempt failed, and what its answer said about a retry. Thrown by an attempt, read by
- * runAttempts.
- */
-export class FailedAttempt extends Error {
-  override readonly name = "FailedAttempt";
-  readonly failure: Failure;
-  readonly retryAfterMs: number | null;
-  readonly requestId: string | null;
-
-  constructor(failure: Failure, retryAfterMs: number | null, requestId: string | null, cause?: Error) {
-    super(failure.message, { cause });
-    this.failure = failure;
-    this.retryAfterMs = retryAfterMs;
-    this.requestId = requestId;
-  }
-}
-
-/** Returns the failure for an answer that cannot be read. */
-export function malformed(status: number | null, message: string): Failure {
-  return { code: "EDGE_MALFORMED", status, message, errorKey: null, field: null };
-}
-
-function codeOf(error: Error): string {
-  const code: unknown = "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : error.name;
-}
-
-function without(code: EdgeErrorCode, message: string): Failure {
-  return { code, status: null, message, errorKey: null, field: null };
-}
-
-function readThrown(error: Error, endedBy: EndedBy | null): Failure {
-  if (endedBy === "timeout") return without("EDGE_TIMEOUT", "the deadline of the call passed");
-  if (endedBy === "closed") return without("EDGE_NETWORK", "the client was closed");
-  if (error instanceof BodyTooLargeError) return without("EDGE_BODY_TOO_LARGE", error.message);
-  if (error instanceof UnknownEncodingError) return malformed(null, error.message);
-  const code = codeOf(error);
-  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
-    return without("EDGE_TIMEOUT", "the platform went silent");
-  }
-  // zlib reports damage as Z_*, brotli as ERR_* and zstd as ZSTD_*. All other errors come from the socket or undici's
-  // parser.
-  if (/^(?:Z_|ERR_|ZSTD_)/.test(code) && !code.startsWith("ERR_STREAM") && !code.startsWith("ERR_SSL")) {
-    return malformed(null, `the compressed body is damaged (${code})`);
-  }
-  return without("EDGE_NETWORK", `the connection failed (${code}): ${error.message}`);
-}
-
-/** Converts anything that an attempt threw to a failure. `endedBy` says whether the deadline caused it. */
-export function toFailedAttempt(thrown: unknown, endedBy: EndedBy | null): FailedAttempt {
-  if (thrown instanceof FailedAttempt && endedBy === null) return thrown;
-  const error = toError(thrown);
-  const requestId = thrown instanceof FailedAttempt ? thrown.requestId : null;
-  return new FailedAttempt(readThrown(error, endedBy), null, requestId, error);
-}
-
-class UnknownEncodingError extends Error {
-  override readonly name = "UnknownEncodingError";
 }
 
 /**

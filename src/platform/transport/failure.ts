@@ -1,5 +1,8 @@
-/** Reads what a failed answer of the platform says. */
+/** Why an attempt failed: what a failed answer of the platform says, and the error that the client throws. */
+import { toError } from "#lib/errors.ts";
+import { BodyTooLargeError } from "#lib/http.ts";
 import { isObject } from "#lib/json.ts";
+import type { EndedBy } from "#lib/waiting.ts";
 import {
   ExtendedProblem,
   GenericRequestResponse,
@@ -7,7 +10,8 @@ import {
   MinimalError,
   ProblemDetails,
 } from "../contract/errors.ts";
-import type { EdgeErrorCode } from "../edge-error.ts";
+import { EdgeError, type EdgeErrorCode } from "../edge-error.ts";
+import { type EdgeCall, isRepeatable } from "./call.ts";
 
 export interface Failure {
   readonly code: EdgeErrorCode;
@@ -232,4 +236,107 @@ function readErrorBody(json: unknown, text: string): ErrorReading {
     return { ...SILENT, ...first, message: said.length === 0 ? null : said.join("; "), statusCode: null };
   }
   return isObject(json) ? readObject(json) : SILENT;
+}
+
+/**
+ * The reason why one attempt failed, and what its answer said about a retry. Thrown by an attempt, read by
+ * runAttempts.
+ */
+export class FailedAttempt extends Error {
+  override readonly name = "FailedAttempt";
+  readonly failure: Failure;
+  readonly retryAfterMs: number | null;
+  readonly requestId: string | null;
+
+  constructor(failure: Failure, retryAfterMs: number | null, requestId: string | null, cause?: Error) {
+    super(failure.message, { cause });
+    this.failure = failure;
+    this.retryAfterMs = retryAfterMs;
+    this.requestId = requestId;
+  }
+}
+
+/** Returns the failure for an answer that cannot be read. */
+export function malformed(status: number | null, message: string): Failure {
+  return { code: "EDGE_MALFORMED", status, message, errorKey: null, field: null };
+}
+
+function codeOf(error: Error): string {
+  const code: unknown = "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : error.name;
+}
+
+function without(code: EdgeErrorCode, message: string): Failure {
+  return { code, status: null, message, errorKey: null, field: null };
+}
+
+function readThrown(error: Error, endedBy: EndedBy | null): Failure {
+  if (endedBy === "timeout") return without("EDGE_TIMEOUT", "the deadline of the call passed");
+  if (endedBy === "closed") return without("EDGE_NETWORK", "the client was closed");
+  if (error instanceof BodyTooLargeError) return without("EDGE_BODY_TOO_LARGE", error.message);
+  if (error instanceof UnknownEncodingError) return malformed(null, error.message);
+  const code = codeOf(error);
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
+    return without("EDGE_TIMEOUT", "the platform went silent");
+  }
+  // zlib reports damage as Z_*, brotli as ERR_* and zstd as ZSTD_*. All other errors come from the socket or undici's
+  // parser.
+  if (/^(?:Z_|ERR_|ZSTD_)/.test(code) && !code.startsWith("ERR_STREAM") && !code.startsWith("ERR_SSL")) {
+    return malformed(null, `the compressed body is damaged (${code})`);
+  }
+  return without("EDGE_NETWORK", `the connection failed (${code}): ${error.message}`);
+}
+
+/** Converts anything that an attempt threw to a failure. `endedBy` says whether the deadline caused it. */
+export function toFailedAttempt(thrown: unknown, endedBy: EndedBy | null): FailedAttempt {
+  if (thrown instanceof FailedAttempt && endedBy === null) return thrown;
+  const error = toError(thrown);
+  const requestId = thrown instanceof FailedAttempt ? thrown.requestId : null;
+  return new FailedAttempt(readThrown(error, endedBy), null, requestId, error);
+}
+
+/** Thrown for a body whose content encoding cannot be read. */
+export class UnknownEncodingError extends Error {
+  override readonly name = "UnknownEncodingError";
+}
+
+/** Returns whether a retry may help and is harmless. A 429 did nothing, so it is safe for every method. */
+export function mayRetry(code: EdgeErrorCode, isRepeatable: boolean): boolean {
+  if (code === "EDGE_RATE_LIMITED") return true;
+  return (
+    isRepeatable && (code === "EDGE_UNAVAILABLE" || code === "EDGE_NETWORK" || code === "EDGE_MALFORMED")
+  );
+}
+
+/** Keeps only name and message: errors of the HTTP parser hold raw response bytes, which may contain the key. */
+function toCause(error: unknown, hideKey: (text: string) => string): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = new Error(hideKey(error.message));
+  cause.name = error.name;
+  return cause;
+}
+
+/** Returns the error of a failed attempt that the client throws. */
+export function toEdgeError(
+  call: EdgeCall,
+  failed: FailedAttempt,
+  waitMs: number | null,
+  hideKey: (text: string) => string,
+): EdgeError {
+  const { failure, requestId } = failed;
+  const { code } = failure;
+  const mayHelp = mayRetry(code, isRepeatable(call)) || (code === "EDGE_TIMEOUT" && isRepeatable(call));
+  const hide = (text: string | null) => (text === null ? null : hideKey(text));
+  return new EdgeError({
+    operation: call.operation,
+    code,
+    disposition: waitMs !== null ? "wait" : mayHelp ? "retry" : "give-up",
+    text: hideKey(failure.message),
+    status: failure.status,
+    errorKey: hide(failure.errorKey),
+    field: hide(failure.field),
+    requestId: hide(requestId),
+    waitMs: waitMs ?? undefined,
+    cause: toCause(failed.cause, hideKey),
+  });
 }

@@ -1,17 +1,38 @@
-/** The transport of all operations: connections, attempts and the priority of requests. */
+/** The transport of all operations: connections, and the attempts of a call: which failures are tried again, and when. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
-import { startDeadline } from "#lib/waiting.ts";
-import { type AttemptReport, type AttemptSettings, runAttempts } from "./attempts.ts";
-import { type EdgeCall, openGate, type RequestGate } from "./call.ts";
+import { type Deadline, startDeadline } from "#lib/waiting.ts";
+import type { EdgeErrorCode } from "../edge-error.ts";
+import {
+  type EdgeCall,
+  type EdgeOperation,
+  isRepeatable,
+  openGate,
+  type RequestGate,
+  ZonePausedError,
+} from "./call.ts";
 import { type CsvReply, guardStream, receiveCsv } from "./csv.ts";
-import { exchange } from "./exchange.ts";
-import { type EdgeReply, receiveReply } from "./reply.ts";
+import { type EdgeReply, exchange, receiveReply } from "./exchange.ts";
+import { FailedAttempt, type Failure, mayRetry, toEdgeError, toFailedAttempt } from "./failure.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
+
+/** One finished attempt, for metrics and debug logs. */
+export interface AttemptReport {
+  readonly operation: EdgeOperation;
+  /** Number of the attempt, from 1. */
+  readonly attempt: number;
+  readonly durationMs: number;
+  /** null after a success. */
+  readonly code: EdgeErrorCode | null;
+  readonly status: number | null;
+  readonly requestId: string | null;
+  /** How long until the next attempt; null when there is none. */
+  readonly retryInMs: number | null;
+}
 
 export interface EdgeTransportOptions {
   /** http or https, with an optional path prefix. */
@@ -56,6 +77,18 @@ export interface EdgeTransport {
   warn(text: string): void;
   /** Aborts every running call and closes the sockets. */
   close(): Promise<void>;
+}
+
+interface AttemptSettings {
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly gate: RequestGate;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly onAttempt: (report: AttemptReport) => void;
+  /** Removes the access key from a text, in case the platform echoes it. */
+  readonly hideKey: (text: string) => string;
 }
 
 function readSettings(options: EdgeTransportOptions): AttemptSettings {
@@ -108,7 +141,7 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
           const answer = await exchange(pool, connection, call, limits.idleTimeoutMs, until);
           return receiveCsv(answer, until);
         });
-        return { ...reply, chunks: guardStream(call, once, deadline, signal, reply) };
+        return { ...reply, chunks: guardStream(call, settings.hideKey, deadline, signal, reply) };
       } catch (error) {
         deadline.release();
         throw error;
@@ -122,6 +155,108 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
       await pool.destroy();
     },
   };
+}
+
+/**
+ * Runs `attempt` until it succeeds, fails for good, or attempts or time run out. Throws an EdgeError, or the
+ * unchanged reason of the caller's own signal. The caller of this function releases the deadline.
+ */
+async function runAttempts<Result extends { readonly status: number; readonly requestId: string | null }>(
+  call: EdgeCall,
+  settings: AttemptSettings,
+  deadline: Deadline,
+  callerSignal: AbortSignal | undefined,
+  attempt: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { clock, gate, hideKey, onAttempt } = settings;
+  const startedAt = clock();
+  const zoneId = call.zoneId ?? null;
+  let waitedMs = 0;
+  const enter = async () => {
+    const waitingSince = clock();
+    await deadline.suspend(() => gate.enter(call.priority ?? "normal", deadline.signal, zoneId));
+    waitedMs += clock() - waitingSince;
+  };
+  for (let count = 1; ; count++) {
+    let attemptedAt = clock();
+    const report = (outcome: Pick<AttemptReport, "code" | "status" | "requestId" | "retryInMs">) =>
+      onAttempt({ operation: call.operation, attempt: count, durationMs: clock() - attemptedAt, ...outcome });
+    try {
+      deadline.signal.throwIfAborted();
+      await enter();
+      attemptedAt = clock();
+      const result = await attempt(deadline.signal);
+      if (zoneId !== null) gate.answered(zoneId);
+      report({ code: null, status: result.status, requestId: result.requestId, retryInMs: null });
+      return result;
+    } catch (thrown) {
+      const endedBy = deadline.endedBy();
+      if (endedBy === "caller") throw callerSignal?.reason;
+      if (thrown instanceof ZonePausedError) {
+        const failure = { ...NOT_SENT, message: thrown.message };
+        throw toEdgeError(call, new FailedAttempt(failure, null, null), thrown.waitMs, hideKey);
+      }
+      const failed = toFailedAttempt(thrown, endedBy);
+      const { code, status } = failed.failure;
+      if (code === "EDGE_RATE_LIMITED") gate.limited(failed.retryAfterMs, zoneId);
+      const round = { count, elapsedMs: clock() - startedAt - waitedMs, isOver: endedBy !== null };
+      const plan = planRetry(call, settings, failed, round);
+      const retryInMs = plan.kind === "sleep" ? plan.delayMs : null;
+      report({ code, status, requestId: failed.requestId, retryInMs });
+      if (plan.kind === "stop") throw toEdgeError(call, failed, plan.waitMs, hideKey);
+      // The next iteration checks for an abort during the pause.
+      await settings.sleep(plan.delayMs, deadline.signal).catch(() => {});
+    }
+  }
+}
+
+/** A request that was not sent, because the platform refused the one before. */
+const NOT_SENT: Omit<Failure, "message"> = {
+  code: "EDGE_RATE_LIMITED",
+  status: null,
+  errorKey: null,
+  field: null,
+};
+
+const FIRST_BACKOFF_MS = 1_000;
+/** The longest sleep within a call. A longer wait is returned to the caller. */
+const MAX_SLEEP_MS = 30_000;
+/** The longest wait that is accepted: events expire after 72 hours, so no header may stop a poller for a day. */
+const MAX_WAIT_MS = 15 * 60_000;
+
+/** Returns the maximum pause after the n-th failed attempt: 1, 2, 4 ... s, at most 30 s. */
+function backoffCeilingMs(attempt: number): number {
+  return Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_SLEEP_MS);
+}
+
+type RetryPlan =
+  | { readonly kind: "sleep"; readonly delayMs: number }
+  /** `waitMs` is how long the caller should wait; null leaves the time to the caller's own schedule. */
+  | { readonly kind: "stop"; readonly waitMs: number | null };
+
+interface Round {
+  readonly count: number;
+  readonly elapsedMs: number;
+  readonly isOver: boolean;
+}
+
+/**
+ * Plans the next step after a failed attempt. The server's Retry-After replaces the back-off and is not jittered.
+ */
+function planRetry(
+  call: EdgeCall,
+  { maxAttempts, timeoutMs, random }: AttemptSettings,
+  { failure: { code }, retryAfterMs }: FailedAttempt,
+  { count, elapsedMs, isOver }: Round,
+): RetryPlan {
+  if (isOver || !mayRetry(code, isRepeatable(call))) return { kind: "stop", waitMs: null };
+  const isWaitRequested = retryAfterMs !== null && retryAfterMs > 0;
+  const delayMs = isWaitRequested ? retryAfterMs : Math.floor(random() * backoffCeilingMs(count));
+  const remainingMs = (timeoutMs ?? Number.POSITIVE_INFINITY) - elapsedMs;
+  if (count < maxAttempts && delayMs <= MAX_SLEEP_MS && delayMs < remainingMs)
+    return { kind: "sleep", delayMs };
+  if (isWaitRequested) return { kind: "stop", waitMs: Math.min(retryAfterMs, MAX_WAIT_MS) };
+  return { kind: "stop", waitMs: code === "EDGE_RATE_LIMITED" ? backoffCeilingMs(count) : null };
 }
 
 /** Splits the base address into origin and path prefix. Throws a UsageError naming every mistake, never the key. */

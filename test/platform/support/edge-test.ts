@@ -2,8 +2,8 @@ import { test as base } from "vitest";
 import { createSecret } from "#lib/secret.ts";
 import { createEdgeClient } from "#platform/edge-client.ts";
 import { EdgeError } from "#platform/edge-error.ts";
-import type { AttemptReport } from "#platform/transport/attempts.ts";
 import {
+  type AttemptReport,
   createEdgeTransport,
   type EdgeTransport,
   type EdgeTransportOptions,
