@@ -1,55 +1,24 @@
-/** The rows of events, and the facts that are learnt later. */
+/** The values and facts that one row of an event lacks and another has. */
 
 import { type Column, type SQL, sql } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
 import { alias } from "drizzle-orm/pg-core";
 import type { FactColumns } from "#model/request-facts.ts";
-import type { EventKey, WafEvent } from "#model/waf-event.ts";
+import type { EventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP } from "../people/erase-events.ts";
-import { createTimeWriter, toCopyField } from "../postgres/copy.ts";
 import { names } from "../postgres/terms.ts";
 import { wafEvents } from "../schema/events.ts";
-
-/** The columns of `toEventRows`, in the same order. */
-export const EVENT_COLUMNS = [
-  ...(["occurredAt", "zoneId", "logId", "route", "feature", "ruleId", "ip"] as const),
-  ...(["ja4", "ua", "url", "asn", "country", "action", "message"] as const),
-  ...(["method", "requestId", "matchedKey", "facts"] as const),
-]
-  .map((key) => toSnakeCase(wafEvents[key].name))
-  .join(", ");
+import { dirtyBuckets } from "../schema/ingest.ts";
 
 /** The columns of an event that a look shows. Only a null of one of them, without the address, is filled. */
-export const FILLED_KEYS = [
+const FILLED_KEYS = [
   ...(["feature", "ruleId", "ja4", "ua", "url"] as const),
   ...(["asn", "country", "action", "message"] as const),
 ];
 
 /** Their names in the database. */
 export const FILLED = FILLED_KEYS.map(toSnakeCase);
-
-/** Returns events in COPY's text format. */
-export function toEventRows(zoneId: number, events: readonly WafEvent[]): string {
-  const toTime = createTimeWriter();
-  let rows = "";
-  for (const e of events) rows += toRow(zoneId, e, toTime(e.occurredAt));
-  return rows;
-}
-
-/** Written out, because a list of fields would take three times as long. */
-function toRow(zoneId: number, e: WafEvent, time: string): string {
-  const [id, feature, rule, ip] = [
-    toCopyField(e.logId),
-    toCopyField(e.feature),
-    toCopyField(e.ruleId),
-    toCopyField(e.ip),
-  ];
-  const [ja4, ua, url, asn] = [toCopyField(e.ja4), toCopyField(e.ua), toCopyField(e.url), toCopyField(e.asn)];
-  const [country, action, message] = [toCopyField(e.country), toCopyField(e.action), toCopyField(e.message)];
-  const [method, request] = [toCopyField(e.method), toCopyField(e.requestId)];
-  return `${time}\t${zoneId}\t${id}\t${e.route}\t${feature}\t${rule}\t${ip}\t${ja4}\t${ua}\t${url}\t${asn}\t${country}\t${action}\t${message}\t${method}\t${request}\t${e.matchedKey ?? "\\N"}\t${e.facts ?? "\\N"}\n`;
-}
 
 const e = alias(wafEvents, "e");
 const n = alias(wafEvents, "n");
@@ -103,4 +72,40 @@ export async function learnFacts(
         as given(at, log_id, method, request_id, matched_key, facts)) ${n}
     where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = ${n.occurredAt} and ${e.logId} = ${n.logId} and ${learnsOf(e, n)}
       and ${e.occurredAt} between ${new Date(Math.min(...times))} and ${new Date(Math.max(...times))}`);
+}
+
+/** The columns of stored, staged and held events that a look fills. */
+export type Fillable = {
+  readonly [Key in (typeof FILLED_KEYS)[number] | "occurredAt" | "logId" | "ip"]: Column;
+};
+
+/** Returns whether the row `given` has a dimension that the row `known` lacks, without the address. */
+export function lacksOf(known: Fillable, given: Fillable): SQL {
+  const lacks = FILLED_KEYS.map((key) => sql`(${known[key]} is null and ${given[key]} is not null)`);
+  return sql.join(lacks, sql` or `);
+}
+
+/** Returns the assignments that copy to `known` the values that it lacks. */
+export function fillOf(known: Fillable, given: Fillable): SQL {
+  const fills = FILLED_KEYS.map((key) => sql`${names(known[key])} = coalesce(${known[key]}, ${given[key]})`);
+  return sql.join(fills, sql`, `);
+}
+
+/**
+ * Returns whether `given` has a better address than `known`: any address instead of none, a full one instead of a
+ * masked one.
+ */
+export function unmasksOf(known: Fillable, given: Fillable): SQL {
+  return sql`(${given.ip} is not null and (${known.ip} is null
+    or (${known.ip} like '%*%' and ${given.ip} <> '' and ${given.ip} not like '%*%')))`;
+}
+
+/** Returns the statement that marks minutes as stale. Every writer locks them in the same order. */
+export function markStale(zoneId: number, touched: SQL): SQL {
+  const { ruleId, minute, marks } = dirtyBuckets;
+  return sql`
+    insert into ${dirtyBuckets} (${names(dirtyBuckets.zoneId, ruleId, minute)})
+    select ${zoneId}, rule, minute from (${touched}) touched
+    order by rule collate "C", minute
+    on conflict (${names(dirtyBuckets.zoneId, ruleId, minute)}) do update set ${names(marks)} = ${marks} + 1`;
 }

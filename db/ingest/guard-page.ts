@@ -1,16 +1,20 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import { type EventKey, findPositions } from "#model/waf-event.ts";
+import { type EventKey, findPositions, spanOf } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents, isEmptied } from "../people/erase-events.ts";
 import { addOtherTimes, type RecordEraser, readKeptTimes } from "../people/erase-records.ts";
 import { addErased } from "../people/erasures.ts";
-import type { TombstoneRow } from "../people/tombstones.ts";
+import { holdTombstones, type TombstoneRow } from "../people/tombstones.ts";
 import { epochMs, names } from "../postgres/terms.ts";
+import type { Transaction } from "../postgres/transaction.ts";
 import { wafEvents } from "../schema/events.ts";
+import { lacksOf, unmasksOf } from "./event-rows.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
-import type { NewRawBlock } from "./raw-blocks.ts";
-import { lacksOf, unmasksOf } from "./store-events.ts";
+import { type NewRawBlock, type PageParts, setAsideRecords, WAITS_FOR_KEY } from "./raw-blocks.ts";
+
+/** Upper limit for the age of a page's events: ingest takes none that is older than ten days. */
+const OLDEST_ENTRY_MS = 11 * 86_400_000;
 
 const e = alias(wafEvents, "e");
 /** Staged events: a temporary table with the columns of `waf_events`. */
@@ -29,7 +33,7 @@ export interface ErasureGuard extends RecordEraser {
 
 type Unreadable = Pick<NewQuarantinedEntry, "raw" | "reason">;
 
-export interface ErasureJudge {
+interface ErasureJudge {
   /** Matches the tombstones that were made with the key in use. */
   readonly match: Match;
   /** The other tombstones. Their key was given up, so nothing can decide what they cover. */
@@ -40,16 +44,102 @@ export interface ErasureJudge {
 type Match = (ip: string) => number | null;
 
 /** An erasure in progress. Its receipt counts what was emptied for it, by any transaction. */
-export interface OpenErasure {
+interface OpenErasure {
   readonly id: number;
   readonly match: Match;
 }
 
 /** Counts of the data that was emptied for one erasure. */
-export interface Emptied {
+interface Emptied {
   readonly id: number;
   readonly events: number;
   readonly records: number;
+}
+
+/** The parts of a page that an erasure may cover. */
+export interface GuardedPage extends PageParts {
+  /** Epoch ms. */
+  readonly storedAt: number;
+  /** Without a guard, a page that a tombstone may cover is refused. */
+  readonly erasures?: ErasureGuard | undefined;
+  /** True for entries of the quarantine: without the pseudonym key the call fails and holds nothing. */
+  readonly mustJudge?: boolean;
+}
+
+/** Thrown if entries that only the missing pseudonym key can judge must be judged now. */
+export class KeyMissingError extends Error {
+  override readonly name = "KeyMissingError";
+}
+
+/** The protection of a page against storing erased data again. */
+export type Cover =
+  | { readonly kind: "none" }
+  | {
+      readonly kind: "judged";
+      readonly tombstones: readonly TombstoneRow[];
+      readonly judge: ErasureJudge;
+      readonly guard: ErasureGuard;
+    }
+  /** Data up to `untilMs` cannot be judged yet. */
+  | { readonly kind: "held"; readonly untilMs: number };
+
+/** Returns what protects a page. Erasures of the page's time do not change until the transaction ends. */
+export async function planCover({ tx, client }: Transaction, page: GuardedPage): Promise<Cover> {
+  const { zoneId, events, quarantined, storedAt, erasures: guard } = page;
+  // A page without new content needs no judgement.
+  if (events.length === 0 && quarantined.length === 0) return { kind: "none" };
+  const { firstAt: sinceMs, lastAt: untilMs } = spanOf(events) ?? {
+    firstAt: storedAt - OLDEST_ENTRY_MS,
+    lastAt: storedAt,
+  };
+  const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs, untilMs });
+  if (tombstones.length === 0) return { kind: "none" };
+  if (guard === undefined)
+    throw new Error("Cannot store this page: it may contain erased events and no erasure guard was given.");
+  const judge = await guard.judge(tombstones);
+  if (judge !== null) return { kind: "judged", tombstones, judge, guard };
+  if (page.mustJudge === true)
+    throw new KeyMissingError("Entries of the quarantine cannot be stored without the pseudonym key.");
+  return { kind: "held", untilMs: lastUntil(tombstones) };
+}
+
+/** Returns until when (epoch ms) the latest of these erasures covers events. */
+export function lastUntil(tombstones: readonly TombstoneRow[]): number {
+  return Math.max(...tombstones.map(({ untilAt }) => untilAt));
+}
+
+interface Guarded extends Pick<GuardedPage, "quarantined" | "rawBlocks"> {
+  readonly emptied: readonly Emptied[];
+}
+
+/**
+ * Empties what is covered: stored events, the page's records and its quarantined entries. Without a judge, holds back
+ * blocks with at least one record that may be covered, and entries, whose time is not known.
+ */
+export async function guardOthers(tx: Queryable, page: GuardedPage, cover: Cover): Promise<Guarded> {
+  const { zoneId, events, quarantined, rawBlocks } = page;
+  if (cover.kind === "none") return { emptied: [], quarantined, rawBlocks };
+  if (cover.kind === "held") {
+    const isHeld = ({ firstAt }: NewRawBlock) => firstAt <= cover.untilMs;
+    const records = await setAsideRecords(rawBlocks.filter(isHeld), () => WAITS_FOR_KEY);
+    return {
+      emptied: [],
+      quarantined: [...quarantined, ...records].map((entry) => ({ ...entry, isHeld: true })),
+      rawBlocks: rawBlocks.filter((block) => !isHeld(block)),
+    };
+  }
+  const { judge, guard, tombstones } = cover;
+  const span = spanOf(events);
+  const open = span === null ? [] : await matchOpen(tombstones, guard);
+  const { erased, emptied } =
+    span === null
+      ? { erased: [], emptied: [] }
+      : await eraseCovered(tx, zoneId, span, { match: judge.match, open, eraser: guard });
+  return {
+    emptied,
+    quarantined: await eraseFromQuarantine(quarantined, judge, guard),
+    rawBlocks: await eraseFromBlocks(rawBlocks, erased, guard),
+  };
 }
 
 /**
@@ -60,7 +150,7 @@ export interface Emptied {
  * address that could not be matched. An erasure that runs at the same time may not have reached the event yet and
  * would not see the page's records.
  */
-export async function eraseCovered(
+async function eraseCovered(
   tx: Queryable,
   zoneId: number,
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
@@ -126,7 +216,7 @@ export async function enterEmptied(tx: Queryable, emptied: readonly Emptied[]): 
 }
 
 /** Returns a page's records without those of erased events, whichever route showed the events first. */
-export function eraseFromBlocks(
+function eraseFromBlocks(
   blocks: readonly NewRawBlock[],
   erased: readonly EventKey[],
   eraser: RecordEraser,
@@ -143,7 +233,7 @@ export function eraseFromBlocks(
  * Erases from unreadable entries. The time of an unreadable entry is not known, so every tombstone counts. An orphan
  * may cover any address.
  */
-export function eraseFromQuarantine(
+function eraseFromQuarantine(
   entries: readonly NewQuarantinedEntry[],
   { match, orphans }: ErasureJudge,
   guard: ErasureGuard,
@@ -155,10 +245,7 @@ export function eraseFromQuarantine(
 }
 
 /** Returns the erasures in progress, each with a matcher of its own tombstones. */
-export async function matchOpen(
-  tombstones: readonly TombstoneRow[],
-  guard: ErasureGuard,
-): Promise<OpenErasure[]> {
+async function matchOpen(tombstones: readonly TombstoneRow[], guard: ErasureGuard): Promise<OpenErasure[]> {
   const open: OpenErasure[] = [];
   for (const one of tombstones) {
     const judge = one.isOpen ? await guard.judge([one]) : null;

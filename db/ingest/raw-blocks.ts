@@ -96,7 +96,7 @@ export async function insertRawBlocks(
   );
 }
 
-interface Page {
+export interface PageParts {
   readonly zoneId: number;
   readonly events: readonly WafEvent[];
   readonly quarantined: readonly NewQuarantinedEntry[];
@@ -107,7 +107,10 @@ interface Page {
  * Moves a page's events and records of archive days to its quarantined entries, because an archive day does not change:
  * an event as JSON, a record as it was received.
  */
-export async function setAsideArchived<P extends Page>(page: P, archived: ReadonlySet<string>): Promise<P> {
+export async function setAsideArchived<P extends PageParts>(
+  page: P,
+  archived: ReadonlySet<string>,
+): Promise<P> {
   if (archived.size === 0) return page;
   const isArchived = ({ occurredAt }: WafEvent) => archived.has(toDay(occurredAt));
   const events = page.events.filter(isArchived).map((event) => setAsideEvent(event, inArchive));

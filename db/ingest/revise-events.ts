@@ -1,17 +1,73 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { eventRevisions, wafEvents } from "../schema/events.ts";
 import { dirtyBuckets } from "../schema/ingest.ts";
-import { FILLED } from "./event-rows.ts";
+import {
+  FILLED,
+  type Fillable,
+  fillOf,
+  lacksOf,
+  learnOf,
+  learnsOf,
+  markStale,
+  unmasksOf,
+} from "./event-rows.ts";
 
 const d = alias(dirtyBuckets, "d");
 const r = alias(eventRevisions, "r");
 const e = alias(wafEvents, "e");
+/** Staged events: a temporary table with the columns of `waf_events`. */
+const s = alias(wafEvents, "s");
+const KEY = names(wafEvents.zoneId, wafEvents.occurredAt, wafEvents.logId);
 const IS_NOTED = sql`${r.occurredAt} = n.occurred_at and ${r.logId} = n.log_id and ${r.field} = n.field
   and ${r.seenAt} = n.seen_at`;
+
+/**
+ * Returns the statement that fills rows that lack a value, and says whether a row shows another value than is stored, or
+ * whether that was noted before. A DO UPDATE on the insert would lock and log every known
+ * row; this statement writes only rows that lack something. A rule or action that becomes known moves the event from
+ * one count to another, and every other value is forwarded, so both minutes are stale; of a row that gains only facts,
+ * none is. Known rows are looked up by key, one after the other (`limit`
+ * keeps the lateral from becoming a join): for a partition that was never analyzed the planner would compare every
+ * row of the page with every row of its hour.
+ */
+export function fillStatement(zoneId: number, fromMs: number, toMs: number): SQL {
+  const m = alias(wafEvents, "m");
+  const [from, to] = [sql`to_timestamp(${fromMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
+  const inTime = sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${from} and ${to}`;
+  const isSame = (of: Pick<Fillable, "occurredAt" | "logId">) =>
+    sql`${e.occurredAt} = ${of.occurredAt} and ${e.logId} = ${of.logId}`;
+  const lacks = sql`(${lacksOf(e, s)} or ${unmasksOf(e, s)})`;
+  const learns = learnsOf(e, s);
+  const contradicts = sql.raw(contradictsOf("e", "s"));
+  const touched = sql`
+    select distinct rule, date_trunc('minute', ${names(e.occurredAt)}) as minute
+    from filled cross join lateral unnest(array[coalesce(old_rule, ''), coalesce(${names(e.ruleId)}, '')]) as rule
+    where is_lacking`;
+  return sql`
+    with missing as (
+      select known.*, s.*
+      from (select * from staged_events order by ${KEY}) s
+      cross join lateral (
+        select ${e.ruleId} as old_rule, ${lacks} as is_lacking, ${learns} as is_learning, ${contradicts} as is_contested
+        from ${wafEvents} e
+        where ${isSame(s)} and ${inTime} and (${lacks} or ${learns} or ${contradicts})
+        limit 1 for update) known),
+    filled as (
+      update ${wafEvents} e set ${fillOf(e, m)}, ${learnOf(e, m)},
+        ${names(e.ip)} = case when ${unmasksOf(e, m)} then ${m.ip} else ${e.ip} end
+      from missing m
+      where ${isSame(m)} and ${inTime} and (m.is_lacking or m.is_learning)
+      returning m.is_lacking, m.old_rule, ${e.ruleId}, ${e.occurredAt}),
+    marked as (${markStale(zoneId, touched)})
+    select (select count(*) from filled where is_lacking)::integer as filled,
+      exists (select from missing where is_contested)
+      or exists (select from ${eventRevisions} ${r} where ${r.zoneId} = ${zoneId} and ${r.occurredAt} between ${from} and ${to}
+        and ${r.acceptedAt} is null) as "isContested"`;
+}
 
 /** A look of the search must show another value twice, this far apart, before it replaces the stored value. */
 const CONFIRM = sql.raw("interval '10 minutes'");
@@ -22,7 +78,7 @@ const isFullAddress = (ip: string) => `(${ip} <> '' and ${ip} not like '%*%' and
  * Returns SQL for whether `given` shows another value than `known` has. Only the search resolves every dimension, so only
  * rows of the search count. An empty, masked or pseudonymous value contradicts nothing, and an erased event stays erased.
  */
-export function contradictsOf(known: string, given: string): string {
+function contradictsOf(known: string, given: string): string {
   const differs = FILLED.map((name) => `(${given}.${name} <> '' and ${known}.${name} <> ${given}.${name})`);
   const ips = [`${known}.ip`, `${given}.ip`].map(isFullAddress).join(" and ");
   return `(${isComparable(known, given)} and (${differs.join(" or ")} or (${ips} and ${known}.ip <> ${given}.ip)))`;

@@ -1,8 +1,8 @@
 /** Entries that could not be read. */
 import { z } from "zod";
+import { KeyMissingError } from "#db/ingest/guard-page.ts";
 import { listQuarantined, type QuarantinedRow, readQuarantined } from "#db/ingest/quarantine.ts";
 import { mayRemoveEvents } from "#db/ingest/remove-events.ts";
-import { KeyMissingError } from "#db/ingest/store-page.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import { retryQuarantined, whyNotYet } from "#jobs/ingest/retry-quarantined.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "#db/client.ts";
-import type { StoredEvents } from "#db/ingest/store-events.ts";
+import type { StoredEvents } from "#db/ingest/store-page.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { acquireLease } from "#db/postgres/leases.ts";
 import type { WafEvent } from "#model/waf-event.ts";

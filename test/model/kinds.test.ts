@@ -183,7 +183,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["words.ts", "the reasons of a message that a person has to notice"],
   ["hour-contents.ts", "the dimensions that verify compares"],
-  ["event-rows.ts", "the columns of an event in the order of COPY"],
+  ["event-rows.ts", "the columns of an event that a look fills"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
   ["classify-requests.ts", "the texts of a request that a finding may name"],
   ["request-findings.ts", "the kinds of spikes that a person is notified of as an attack"],
