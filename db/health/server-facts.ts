@@ -1,7 +1,8 @@
 /** Facts about the Postgres server: its version, its place, the role's rights and its writers. */
+import { randomBytes } from "node:crypto";
 import { eq, sql } from "drizzle-orm";
 import { SESSION_SETTINGS } from "#lib/sql-session.ts";
-import type { Queryable } from "../client.ts";
+import type { Database, Queryable } from "../client.ts";
 import { COMMAND_SESSIONS, WORK_SESSIONS } from "../postgres/server.ts";
 import { serverSecrets } from "../schema/service.ts";
 
@@ -119,6 +120,20 @@ export async function readServerSecret(db: Queryable, name: string, candidate: B
   const stored = await read();
   if (stored === undefined) throw new Error(`the secret ${name} was deleted while it was read`);
   return stored;
+}
+
+const hashKeys = new WeakMap<Database, string>();
+
+/**
+ * Returns the key of the hashes of matched texts. The first process that asks for the key makes it; all replicas have the same
+ * one. The key stays in memory.
+ */
+export async function readHashKey(database: Database): Promise<string> {
+  const known = hashKeys.get(database);
+  if (known !== undefined) return known;
+  const key = (await readServerSecret(database.db, "matched-text", randomBytes(32))).toString("hex");
+  hashKeys.set(database, key);
+  return key;
 }
 
 /**

@@ -2,8 +2,15 @@
 import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { toDay } from "#model/horizon.ts";
-import { openRawBlock } from "#model/raw-block.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import { openRawBlock, packRawBlocks, type RawBlock } from "#model/raw-block.ts";
+import {
+  daysOf,
+  type EventKey,
+  hashEventKey,
+  spanOf,
+  unpackLogIdHashes,
+  type WafEvent,
+} from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { rawBlocks } from "../schema/archive.ts";
@@ -29,6 +36,26 @@ export interface NewRawBlock {
 export async function readLogIdHashes(db: Queryable, zoneId: number, span: BlockSpan): Promise<Buffer[]> {
   const found = await selectHashes(db, zoneId, span);
   return found.map(({ logIdHashes }) => logIdHashes);
+}
+
+/**
+ * Packs the records that no block holds, neither a stored one nor one of `before`, which may not be stored yet. A crash
+ * before the blocks are stored, or a second runner, at worst keeps one record twice.
+ */
+export async function packNewRecords(
+  db: Queryable,
+  zoneId: number,
+  records: readonly (EventKey & { readonly raw: Buffer })[],
+  before: readonly RawBlock[] = [],
+): Promise<RawBlock[]> {
+  const span = spanOf(records);
+  if (span === null) return [];
+  const { firstAt: fromMs, lastAt: toMs } = span;
+  const packed = await readLogIdHashes(db, zoneId, { fromMs, toMs, days: daysOf(records) });
+  const known = [...packed, ...before.map(({ logIdHashes }) => logIdHashes)];
+  const kept = new Set(known.flatMap(unpackLogIdHashes));
+  const entries = records.map((record) => ({ ...record, logIdHash: hashEventKey(record) }));
+  return packRawBlocks(entries.filter(({ logIdHash }) => !kept.has(logIdHash)));
 }
 
 interface BlockSpan {

@@ -3,8 +3,7 @@
 import { and, eq, gt, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
-import type { ErasureGuard } from "../ingest/guard-page.ts";
-import { KeyMissingError } from "../ingest/guard-page.ts";
+import { type ErasureGuard, KeyMissingError } from "../ingest/guard-page.ts";
 import { assertFence } from "../postgres/leases.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { quarantinedEntries } from "../schema/ingest.ts";

@@ -27,6 +27,7 @@ import {
 } from "#db/archive/rewrite-files.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { readHashKey } from "#db/health/server-facts.ts";
 import { forgetValues, listRevisedIds } from "#db/ingest/event-revisions.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
@@ -35,7 +36,6 @@ import type { ArchiveKind } from "#model/kinds.ts";
 import { readRequest, toFactColumns } from "#model/request-facts.ts";
 import { eraseRecord } from "#people/rules/erasure-guard.ts";
 import { ERASED, isPseudonym } from "#people/rules/pseudonym.ts";
-import { readHashKey } from "../ingest/store-entries.ts";
 import type { ArchiveStore } from "./archive-store.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./copy-records.ts";
 import { inLockedDay, type LockedDay, publishDay, sumFiles } from "./publish-day.ts";

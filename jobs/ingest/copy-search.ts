@@ -1,23 +1,40 @@
 import type { Queryable } from "#db/client.ts";
+import { readHashKey } from "#db/health/server-facts.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
-import type { StoredPage } from "#db/ingest/store-page.ts";
+import { packNewRecords } from "#db/ingest/raw-blocks.ts";
+import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
 import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import { readSuspicions } from "#db/proof/platform-health.ts";
-import { BELIEVE_AFTER_MS, cutEntries, HELD_BACK, readPage, toHeldBack } from "#ingest/rules/read-page.ts";
+import {
+  BELIEVE_AFTER_MS,
+  cutEntries,
+  HELD_BACK,
+  type ReadPage,
+  readPage,
+  toHeldBack,
+} from "#ingest/rules/read-page.ts";
 import { many, showTime } from "#lib/format.ts";
 import { readAhead } from "#lib/waiting.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import { firstListedDay } from "#model/horizon.ts";
+import { daysOf, type WafEvent } from "#model/waf-event.ts";
 import type { EventLogsFilter } from "#platform/contract/event-logs.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { searchPages } from "#platform/search-event-logs.ts";
 import { splitSpan } from "#proof/rules/plan-search.ts";
+import type { JobContext } from "../context.ts";
 import { type Contradiction, type Recognition, recogniseAnswer } from "../proof/judge-route.ts";
-import { readHashKey, type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 /** A search that shows more is split in time, because its rows are kept in memory until they are stored. */
 const MAX_BYTES = 128 * 1_024 * 1_024;
+
+export interface StoreEntriesDeps
+  extends Pick<JobContext, "database" | "partitions" | "clock" | "observer" | "afterPage"> {
+  /** Keeps erased data from being stored again. Without it a page that may hold erased data is refused. */
+  readonly erasures?: ErasureGuard;
+}
 
 export interface CopySearchDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
@@ -212,4 +229,38 @@ async function copyParts(
     if (copied.contradiction !== null) return { ...copied, pages, inserted };
   }
   return { pages, inserted, contradiction: null, isRecognised, wasSuspect };
+}
+
+/** Entries of a span, as the platform returned them. */
+interface EntriesToStore extends ReadPage {
+  readonly zoneId: number;
+  readonly lease: { readonly name: string; readonly fence: number };
+  /** Size of the platform's answer. */
+  readonly bytes: number;
+  /** True if the events are probably all new. */
+  readonly expectNew: boolean;
+  /** Runs in the same transaction, before the fence is checked. */
+  readonly conclude: (tx: Queryable, stored: StoredPage) => Promise<unknown>;
+}
+
+/**
+ * Stores entries of the routes with the search language, which have every dimension. While the list still shows the
+ * day, the record comes from the list, because the list's record has more fields. Returns the number of new events.
+ */
+export async function storeEntries(
+  { database, partitions, clock, observer, afterPage, erasures }: StoreEntriesDeps,
+  { bytes, records, conclude, ...entries }: EntriesToStore,
+): Promise<number> {
+  const { zoneId, events, quarantined } = entries;
+  const storedAt = clock();
+  const unlisted = records.filter(({ occurredAt }) => occurredAt < firstListedDay(storedAt));
+  const rawBlocks = await packNewRecords(database.db, zoneId, unlisted);
+  const page = { ...entries, storedAt, rawBlocks, erasures };
+  const commitsAt = performance.now();
+  const { stored } = await partitions.withDays(daysOf(events), () => storePage(database, page, conclude));
+  const commitMs = performance.now() - commitsAt;
+  const count = events.length + quarantined.length;
+  observer.pageStored({ route: "search", zoneId, entries: count, bytes, commitMs, ...stored });
+  if (stored.inserted + stored.filled > 0) afterPage();
+  return stored.inserted;
 }

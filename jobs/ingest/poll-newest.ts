@@ -1,5 +1,6 @@
 /** Reads the newest minutes again, and learns what their events lacked. */
 
+import { readHashKey } from "#db/health/server-facts.ts";
 import { clearUnresolved, readUnresolved } from "#db/ingest/remove-events.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { continueSearch } from "#db/proof/horizons.ts";
@@ -11,8 +12,7 @@ import type { WafEvent } from "#model/waf-event.ts";
 import { planResolution } from "#proof/rules/plan-comparison.ts";
 import { SHORT_OVERLAP_MS } from "#proof/rules/plan-search.ts";
 import { LEASE_TAKEN } from "#store/queue/define-job.ts";
-import { type CopySearchDeps, copySearch, readRows } from "./copy-search.ts";
-import { readHashKey, storeEntries } from "./store-entries.ts";
+import { type CopySearchDeps, copySearch, readRows, storeEntries } from "./copy-search.ts";
 
 /** A zone gets a whole poll in about this time, whatever its schedule. */
 export const WHOLE_POLL_MS = 30_000;

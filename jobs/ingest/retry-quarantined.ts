@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
+import { readHashKey } from "#db/health/server-facts.ts";
 import {
   readHeldCounts,
   readQuarantined,
@@ -9,7 +10,7 @@ import {
   setReasons,
   type WholeEntry,
 } from "#db/ingest/quarantine.ts";
-import { inArchive, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
+import { inArchive, packNewRecords, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { releaseHeldEntries } from "#db/people/erase-quarantine.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
@@ -20,7 +21,7 @@ import { firstListedDay, toDay } from "#model/horizon.ts";
 import { daysOf, type WafEvent } from "#model/waf-event.ts";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
-import { packNewRecords, readHashKey, type StoreEntriesDeps } from "./store-entries.ts";
+import type { StoreEntriesDeps } from "./copy-search.ts";
 
 const LEASE_TTL_MS = 15_000;
 const ENTRIES_PER_TRANSACTION = 200;

@@ -1,20 +1,25 @@
 import { z } from "zod";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { readListPass } from "#db/ingest/list-passes.ts";
+import { beginListPass, breakListPass, type ListPass, readListPass } from "#db/ingest/list-passes.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
 import { isLeaseTaken } from "#db/postgres/leases.ts";
 import { readCoveredHours } from "#db/proof/covered-hours.ts";
 import { readKeptMs } from "#db/proof/horizons.ts";
 import { planPass } from "#ingest/rules/plan-pass.ts";
+import { formatWhole } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay, toDay } from "#model/horizon.ts";
 import { EdgeError } from "#platform/edge-error.ts";
+import { MAX_TOKEN_BYTES } from "#platform/transport/call.ts";
 import { isBackfilled } from "#proof/rules/plan-search.ts";
 import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
+import { judgeRoute, recordListLooks } from "../proof/judge-route.ts";
 import { pollLeaseName } from "./poll-events.ts";
-import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
+import { type DayToWalk, type EndedPass, type WalkDayDeps, walkPass } from "./walk-pass.ts";
 
+/** A pass that began longer ago than this and fails at a page begins again. */
+const STUCK_AFTER_MS = 3_600_000;
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;
 
@@ -140,4 +145,94 @@ async function walkIfDue(
     const { pass, pagesSeen: pages, newEntries, passResult } = ended;
     log.debug({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
   }
+}
+
+/** Returns the name of the lease for walking this day (start in epoch ms). */
+export function walkLeaseName(zoneId: number, dayStart: number): string {
+  return `walk-days.${zoneId}.${toDay(dayStart)}`;
+}
+
+/**
+ * Walks one pass over a day's list, or the rest of one. If earlier passes showed that the list comes oldest first, a
+ * short pass begins at the list's last pages, among which late entries appear. Each page is stored with its ledger
+ * entry and the cursor in one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at
+ * each of its hours. Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was
+ * refused and it has to begin again.
+ */
+export async function walkDay(
+  deps: WalkDayDeps,
+  day: DayToWalk,
+  { plan, state }: { plan: "resume" | "full" | "short"; state: ListPass | null },
+  signal: AbortSignal,
+): Promise<EndedPass | null> {
+  const { database, clock, log } = deps;
+  const { zoneId, dayStart, lease } = day;
+  const name = toDay(dayStart);
+  const pass =
+    plan === "resume" && state !== null
+      ? state
+      : await beginListPass(database.db, zoneId, name, {
+          fence: lease.fence,
+          startedAt: clock(),
+          atTail: plan === "short",
+        });
+  try {
+    const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
+    if (ended !== null && (await isTrusted(deps, day, ended)) && ended.passResult === "full")
+      await recordListLooks(database, day, ended);
+    return ended;
+  } catch (thrown) {
+    if (signal.aborted) return null;
+    if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
+    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass restarted");
+    return null;
+  }
+}
+
+/** Judges the list by an ended pass. Returns whether the pass is a look at its hours. */
+async function isTrusted(
+  deps: WalkDayDeps,
+  { zoneId, dayStart }: DayToWalk,
+  { startedAt, passResult, outsideDay, isRecognised }: EndedPass,
+): Promise<boolean> {
+  const look = { zoneId, route: "list" as const, atMs: startedAt };
+  const day = toDay(dayStart);
+  if (passResult === "held") {
+    const reason = `The list of ${day} shows a page with none of the events that are known of its time.`;
+    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: true } }));
+  }
+  if (outsideDay > 0) {
+    const reason = `The list of ${day} shows ${outsideDay} events of other days.`;
+    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: false } }));
+  }
+  if (passResult === "full" && isRecognised) await judgeRoute(deps, { ...look, contradiction: null });
+  return true;
+}
+
+/**
+ * Returns whether a refusal means that the token is rejected. A refusal of any page but the first counts as that, and
+ * the next run begins at the first page. How the platform refuses a token is not documented. An error that usually
+ * passes counts after an hour. A page that is too large stays too large. A token that cannot be sent makes the list
+ * suspect, because no pass can reach the end.
+ */
+async function isTokenRefusal(deps: WalkDayDeps, { zoneId, dayStart, lease }: DayToWalk, thrown: unknown) {
+  const {
+    database: { db },
+    clock,
+  } = deps;
+  if (!(thrown instanceof EdgeError) || thrown.code === "EDGE_BODY_TOO_LARGE") return false;
+  const pass = await readListPass(db, zoneId, toDay(dayStart));
+  if (pass === null || pass.continuationToken === null) return false;
+  const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
+  if (thrown.disposition !== "give-up" && !isStuck) return false;
+  const passResult = "token_rejected";
+  const day = toDay(dayStart);
+  await breakListPass(db, zoneId, day, { pass: pass.pass, fence: lease.fence, passResult });
+  if (thrown.code === "EDGE_INVALID_REQUEST") {
+    const [bytes, most] = [Buffer.byteLength(pass.continuationToken), MAX_TOKEN_BYTES].map(formatWhole);
+    const reason = `The list of ${day} goes on with a continuation token of ${bytes} bytes, which cannot be sent. Longwatch sends well-formed tokens of at most ${most} bytes.`;
+    const contradiction = { reason, isWhole: false };
+    await judgeRoute(deps, { zoneId, route: "list", atMs: pass.startedAt, contradiction });
+  }
+  return true;
 }

@@ -1,10 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
-import { readServerSecret } from "#db/health/server-facts.ts";
+import { readHashKey, readServerSecret } from "#db/health/server-facts.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { readHashKey } from "#jobs/ingest/store-entries.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import {
   type FactColumns,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toListEvent } from "#ingest/rules/to-event.ts";
+import { toListEvent } from "#ingest/rules/read-page.ts";
 import { parseJson } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { EventLog, EventLogEntry } from "#platform/contract/event-logs.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { toSearchEvent } from "#ingest/rules/read-page.ts";
 import { DIMENSIONS, EventRow } from "#platform/contract/event-logs.ts";
 
 const AT = 1_793_275_200_123;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { maskAddress } from "#archive/rules/mask.ts";
 import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
-import { toListEvent, toSearchEvent } from "#ingest/rules/to-event.ts";
+import { toListEvent, toSearchEvent } from "#ingest/rules/read-page.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
 import { matchesSources } from "#model/subject.ts";
 import { matchTombstones } from "#people/rules/erasure-guard.ts";

@@ -1,16 +1,19 @@
-/** Reads a page of entries: events, entries to quarantine and counts by hour. */
+/** Reads a page of entries of the list, or rows of the search: events, entries to quarantine and counts by hour. */
+
 import { hash } from "node:crypto";
 import type { z } from "zod";
 import { isObject, parseJson, sliceEntries } from "#lib/json.ts";
-import { MAX_DIMENSION_CHARS } from "#lib/text.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { toPlainAddress } from "#model/ip-address.ts";
 import type { EventRoute } from "#model/kinds.ts";
+import { findHeader, readText } from "#model/record-parts.ts";
 import { readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { EventKey, EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
-import { EventLogEntry, EventRow } from "#platform/contract/event-logs.ts";
+import { EventLog, EventLogEntry, EventRow, LABELS } from "#platform/contract/event-logs.ts";
+import { readEventTime } from "#platform/contract/values.ts";
 import { AGREE_LONG_MS, SETTLE_MS } from "#proof/rules/hour-proof.ts";
 import { digestIds, joinIdDigests, NO_IDS } from "#proof/rules/id-digest.ts";
-import { toListEvent, toSearchEvent } from "./to-event.ts";
 
 interface PageSource {
   readonly route: EventRoute;
@@ -113,21 +116,6 @@ function addFacts(event: EventWithoutFacts, entry: unknown, hashKey: string | nu
   return { ...event, ...toFactColumns(readParsedRequest(entry, of, hashKey)) };
 }
 
-/** Returns the entries of a page byte for byte. Serialises them again if they cannot be cut out of the answer. */
-export function cutEntries(body: Buffer, member: string, entries: readonly unknown[]): readonly Buffer[] {
-  const slices = sliceEntries(body, member)?.items;
-  if (slices?.length === entries.length) return slices;
-  return entries.map((entry) => Buffer.from(JSON.stringify(entry) ?? "null"));
-}
-
-const COMMA = Buffer.from(",");
-
-/** Returns the SHA-256 of the entries of a page without the tokens around them, which change from pass to pass. */
-export function hashEntries(raws: readonly Buffer[]): Buffer {
-  const separated = raws.flatMap((raw, index) => (index === 0 ? [raw] : [COMMA, raw]));
-  return hash("sha256", Buffer.concat(separated), "buffer");
-}
-
 /** Returns the event, or the reason why it cannot be stored. */
 function readEntry(entry: unknown, log: unknown, source: PageSource): EventWithoutFacts | string {
   const { schema, toEvent } = source.reader ?? READERS[source.route];
@@ -162,6 +150,103 @@ function describe(error: z.ZodError | undefined): string {
     .slice(0, 3)
     .map(({ path, code }) => `${path.join(".") || "entry"}: ${code}`);
   return wrong.join("; ");
+}
+
+/** The search language's verbs for `labels.status`. An unknown word stays as it came. */
+const ACTIONS = new Map([
+  ["blocked", "block"],
+  ["logged", "log"],
+  ["challenged", "challenge"],
+  ["allowed", "allow"],
+  ["bypassed", "bypass"],
+]);
+
+/**
+ * Converts an entry of the date-paged list (platform API spec 2.7) to an event. Returns null for exactly the entries that
+ * `EventLogEntry` refuses, without the schema, which takes ten times as long. The list has no feature and no JA4, often
+ * leaves a label empty that the search fills, and masks IPv4 addresses. So a value that the list leaves empty is unknown,
+ * not empty. `parsed` is the entry's record if it was parsed already.
+ */
+export function toListEvent(entry: unknown, parsed?: unknown): EventWithoutFacts | null {
+  if (!isObject(entry)) return null;
+  const { log } = entry;
+  const [logId, occurredAt] = [toLogId(entry["logId"]), readEventTime(entry["timestamp"])];
+  const labels = entry["labels"] ?? {};
+  if (logId === null || occurredAt === null || !isObject(labels)) return null;
+  for (const name of LABELS) if (readText(labels[name]) === null) return null;
+  const read = parsed ?? (typeof log === "string" ? parseJson(log) : log);
+  const record = isObject(read) ? read : {};
+  const status = readText(labels["status"]) ?? "";
+  return {
+    occurredAt,
+    logId,
+    route: "list",
+    feature: null,
+    ruleId: known(labels["ruleId"]),
+    ip: toPlain(known(record["RemoteIp"])),
+    ja4: null,
+    ua: known(findHeader(record["Headers"], "user-agent"), MAX_TEXT_CHARS),
+    url: known(record["Url"], MAX_TEXT_CHARS),
+    asn: known(labels["asn"]),
+    country: known(labels["country"]),
+    action: known(ACTIONS.get(status.toLowerCase()) ?? status),
+    message: known(record["Message"], MAX_TEXT_CHARS),
+  };
+}
+
+function toLogId(value: unknown): string | null {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : null;
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+function known(value: unknown, maxChars = MAX_DIMENSION_CHARS): string | null {
+  const text = readText(value);
+  return text === null || text === "" ? null : cleanText(text, maxChars);
+}
+
+function toPlain(ip: string | null): string | null {
+  return ip === null ? null : toPlainAddress(ip);
+}
+
+/**
+ * Converts a row of a flat search (platform API spec 2.4) to an event. The search resolves every dimension, so a
+ * field without a value is known to be empty. Only the message comes from the record, and is unknown without one.
+ */
+export function toSearchEvent(row: EventRow): EventWithoutFacts {
+  const { fields } = row;
+  const dimension = (name: string) => cleanText(fields[name] ?? "", MAX_DIMENSION_CHARS);
+  // An object by contract. Text, as in the list, has the same content.
+  const log = EventLog.safeParse(typeof row.log === "string" ? parseJson(row.log) : row.log);
+  return {
+    occurredAt: row.timestamp,
+    logId: row.logId,
+    route: "search",
+    feature: dimension("feature"),
+    ruleId: dimension("ruleId"),
+    ip: toPlainAddress(dimension("ip")),
+    ja4: dimension("ja4"),
+    ua: cleanText(fields["ua"] ?? "", MAX_TEXT_CHARS),
+    url: cleanText(fields["url"] ?? "", MAX_TEXT_CHARS),
+    asn: dimension("asn"),
+    country: dimension("country"),
+    action: dimension("action"),
+    message: log.success ? cleanText(log.data.Message, MAX_TEXT_CHARS) : null,
+  };
+}
+
+/** Returns the entries of a page byte for byte. Serialises them again if they cannot be cut out of the answer. */
+export function cutEntries(body: Buffer, member: string, entries: readonly unknown[]): readonly Buffer[] {
+  const slices = sliceEntries(body, member)?.items;
+  if (slices?.length === entries.length) return slices;
+  return entries.map((entry) => Buffer.from(JSON.stringify(entry) ?? "null"));
+}
+
+const COMMA = Buffer.from(",");
+
+/** Returns the SHA-256 of the entries of a page without the tokens around them, which change from pass to pass. */
+export function hashEntries(raws: readonly Buffer[]): Buffer {
+  const separated = raws.flatMap((raw, index) => (index === 0 ? [raw] : [COMMA, raw]));
+  return hash("sha256", Buffer.concat(separated), "buffer");
 }
 
 /** Events of one hour (epoch ms of its start) and the digest of their log ids. */

@@ -3,7 +3,7 @@
 import type { Backfill } from "#db/proof/backfills.ts";
 import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { CopySearchDeps } from "#jobs/ingest/copy-search.ts";
-import type { WalkDayDeps } from "#jobs/ingest/walk-day.ts";
+import type { WalkDayDeps } from "#jobs/ingest/walk-pass.ts";
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 import { createProgressLine, renderProgress } from "#lib/progress-bar.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";

@@ -1,14 +1,15 @@
 /** The three routes of a backfill: the list, the search and the export. */
 
 import type { Queryable } from "#db/client.ts";
+import { readHashKey } from "#db/health/server-facts.ts";
 import { readListPass } from "#db/ingest/list-passes.ts";
 import { holdPatiently } from "#db/postgres/hold-lease.ts";
 import { finishHours } from "#db/proof/backfills.ts";
 import { advanceSearch } from "#db/proof/horizons.ts";
 import { readBy, readPage } from "#ingest/rules/read-page.ts";
+import { storeEntries } from "#jobs/ingest/copy-search.ts";
 import { searchSpan } from "#jobs/ingest/poll-events.ts";
-import { readHashKey, storeEntries } from "#jobs/ingest/store-entries.ts";
-import { walkDay, walkLeaseName } from "#jobs/ingest/walk-day.ts";
+import { walkDay, walkLeaseName } from "#jobs/ingest/walk-days.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfDay, toDay } from "#model/horizon.ts";
 import { EventRow } from "#platform/contract/event-logs.ts";

@@ -1,7 +1,7 @@
 /** Reads the platform's export. */
 import { pipeline } from "node:stream/promises";
 import { CsvError, parse } from "csv-parse";
-import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { toSearchEvent } from "#ingest/rules/read-page.ts";
 import { ServiceError } from "#lib/errors.ts";
 import { shortenText } from "#lib/text.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";

@@ -9,7 +9,7 @@ import {
   readStoredValues,
   type StoredValues,
 } from "#db/proof/hour-contents.ts";
-import { toSearchEvent } from "#ingest/rules/to-event.ts";
+import { toSearchEvent } from "#ingest/rules/read-page.ts";
 import { many, showTime } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { type Span, toDay } from "#model/horizon.ts";

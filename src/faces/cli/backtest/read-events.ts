@@ -1,7 +1,7 @@
 /** Reads the events of a file: rows of an export, or entries of the platform's list. */
 
 import type { RecordedEvent } from "#alerts/rules/backtest/replay-verdicts.ts";
-import { toListEvent } from "#ingest/rules/to-event.ts";
+import { toListEvent } from "#ingest/rules/read-page.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { cleanText, escapeText, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { type ActionStates, classifyAction } from "#model/action-class.ts";

@@ -1,36 +1,40 @@
 import { hash } from "node:crypto";
 import type { Queryable } from "#db/client.ts";
+import { readHashKey } from "#db/health/server-facts.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
-import {
-  beginListPass,
-  breakListPass,
-  type ListPass,
-  readListPass,
-  recordListPage,
-} from "#db/ingest/list-passes.ts";
+import { breakListPass, isKnownPage, type ListPass, recordListPage } from "#db/ingest/list-passes.ts";
 import { noteWrongTimes } from "#db/ingest/merge-doubles.ts";
 import { wasQuarantined } from "#db/ingest/quarantine.ts";
+import { packNewRecords } from "#db/ingest/raw-blocks.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
 import { isPassedNews, watchPageOrder } from "#ingest/rules/plan-pass.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK, OUTSIDE_DAY, toHeldBack } from "#ingest/rules/read-page.ts";
-import { formatWhole } from "#lib/format.ts";
+import {
+  BELIEVE_AFTER_MS,
+  HELD_BACK,
+  hashEntries,
+  OUTSIDE_DAY,
+  type ReadPage,
+  readPage,
+  type ShownHour,
+  sumPageHours,
+  toHeldBack,
+} from "#ingest/rules/read-page.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { readAhead } from "#lib/waiting.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
-import type { PassResult } from "#model/kinds.ts";
-import { daysOf } from "#model/waf-event.ts";
+import { EVENT_ROUTES, type PassResult } from "#model/kinds.ts";
+import type { RawBlock } from "#model/raw-block.ts";
+import { daysOf, spanOf } from "#model/waf-event.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
-import { EdgeError } from "#platform/edge-error.ts";
-import { MAX_TOKEN_BYTES } from "#platform/transport/call.ts";
+import { eventLogPages, type PageOfPass, toLogDay } from "#platform/list-event-logs.ts";
 import { SETTLE_MS } from "#proof/rules/hour-proof.ts";
 import type { JobContext } from "../context.ts";
-import { judgeRoute, recordListLooks } from "../proof/judge-route.ts";
-import { type ReadListPage, readListPages } from "./store-entries.ts";
+import { isZoneSuspect, recogniseAnswer } from "../proof/judge-route.ts";
 
 /**
  * After this many pages in a row that were empty or seen before in the pass, the pass ends: its tokens lead nowhere.
  */
 const MAX_STALLED_PAGES = 20;
-/** A pass that began longer ago than this and fails at a page begins again. */
-const STUCK_AFTER_MS = 3_600_000;
 
 export interface WalkDayDeps
   extends Pick<JobContext, "database" | "partitions" | "clock" | "log" | "observer" | "afterPage"> {
@@ -44,8 +48,6 @@ export interface DayToWalk {
   readonly dayStart: number;
   /** The lease of this day's list. Every page is committed under its fence. */
   readonly lease: { readonly name: string; readonly fence: number };
-  /** Runs in the transaction of each page as well. */
-  readonly conclude?: (tx: Queryable, page: StoredPage) => Promise<unknown>;
 }
 
 export interface EndedPass extends ListPass {
@@ -57,103 +59,13 @@ export interface EndedPass extends ListPass {
   readonly isRecognised: boolean;
 }
 
-/** Returns the name of the lease for walking this day (start in epoch ms). */
-export function walkLeaseName(zoneId: number, dayStart: number): string {
-  return `walk-days.${zoneId}.${toDay(dayStart)}`;
-}
-
-/**
- * Walks one pass over a day's list, or the rest of one. If earlier passes showed that the list comes oldest first, a
- * short pass begins at the list's last pages, among which late entries appear. Each page is stored with its ledger
- * entry and the cursor in one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at
- * each of its hours. Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was
- * refused and it has to begin again.
- */
-export async function walkDay(
-  deps: WalkDayDeps,
-  day: DayToWalk,
-  { plan, state }: { plan: "resume" | "full" | "short"; state: ListPass | null },
-  signal: AbortSignal,
-): Promise<EndedPass | null> {
-  const { database, clock, log } = deps;
-  const { zoneId, dayStart, lease } = day;
-  const name = toDay(dayStart);
-  const pass =
-    plan === "resume" && state !== null
-      ? state
-      : await beginListPass(database.db, zoneId, name, {
-          fence: lease.fence,
-          startedAt: clock(),
-          atTail: plan === "short",
-        });
-  try {
-    const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
-    if (ended !== null && (await isTrusted(deps, day, ended)) && ended.passResult === "full")
-      await recordListLooks(database, day, ended);
-    return ended;
-  } catch (thrown) {
-    if (signal.aborted) return null;
-    if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
-    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass restarted");
-    return null;
-  }
-}
-
-/** Judges the list by an ended pass. Returns whether the pass is a look at its hours. */
-async function isTrusted(
-  deps: WalkDayDeps,
-  { zoneId, dayStart }: DayToWalk,
-  { startedAt, passResult, outsideDay, isRecognised }: EndedPass,
-): Promise<boolean> {
-  const look = { zoneId, route: "list" as const, atMs: startedAt };
-  const day = toDay(dayStart);
-  if (passResult === "held") {
-    const reason = `The list of ${day} shows a page with none of the events that are known of its time.`;
-    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: true } }));
-  }
-  if (outsideDay > 0) {
-    const reason = `The list of ${day} shows ${outsideDay} events of other days.`;
-    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: false } }));
-  }
-  if (passResult === "full" && isRecognised) await judgeRoute(deps, { ...look, contradiction: null });
-  return true;
-}
-
-/**
- * Returns whether a refusal means that the token is rejected. A refusal of any page but the first counts as that, and
- * the next run begins at the first page. How the platform refuses a token is not documented. An error that usually
- * passes counts after an hour. A page that is too large stays too large. A token that cannot be sent makes the list
- * suspect, because no pass can reach the end.
- */
-async function isTokenRefusal(deps: WalkDayDeps, { zoneId, dayStart, lease }: DayToWalk, thrown: unknown) {
-  const {
-    database: { db },
-    clock,
-  } = deps;
-  if (!(thrown instanceof EdgeError) || thrown.code === "EDGE_BODY_TOO_LARGE") return false;
-  const pass = await readListPass(db, zoneId, toDay(dayStart));
-  if (pass === null || pass.continuationToken === null) return false;
-  const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
-  if (thrown.disposition !== "give-up" && !isStuck) return false;
-  const passResult = "token_rejected";
-  const day = toDay(dayStart);
-  await breakListPass(db, zoneId, day, { pass: pass.pass, fence: lease.fence, passResult });
-  if (thrown.code === "EDGE_INVALID_REQUEST") {
-    const [bytes, most] = [Buffer.byteLength(pass.continuationToken), MAX_TOKEN_BYTES].map(formatWhole);
-    const reason = `The list of ${day} goes on with a continuation token of ${bytes} bytes, which cannot be sent. Longwatch sends well-formed tokens of at most ${most} bytes.`;
-    const contradiction = { reason, isWhole: false };
-    await judgeRoute(deps, { zoneId, route: "list", atMs: pass.startedAt, contradiction });
-  }
-  return true;
-}
-
 interface WalkedPass {
   readonly pass: ListPass;
   readonly mayStop: boolean;
 }
 
 /** Returns the pass as it ended, or null when the signal ended it before that. */
-async function walkPass(
+export async function walkPass(
   deps: WalkDayDeps,
   day: DayToWalk,
   { pass, mayStop }: WalkedPass,
@@ -161,7 +73,6 @@ async function walkPass(
 ): Promise<EndedPass | null> {
   const { database, clock, observer } = deps;
   const { zoneId, dayStart } = day;
-  const { continuationToken } = pass;
   const seenPages = new Set<string>();
   let stalledPages = 0;
   let current = pass;
@@ -173,7 +84,7 @@ async function walkPass(
   let tail: { token: string | null } | null = null;
   const lateFrom = pass.startedAt - SETTLE_MS;
   let [outsideDay, unreadable, isRecognised] = [0, 0, false];
-  for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
+  for await (const page of readAhead(readListPages(deps, day, pass.continuationToken, signal))) {
     const { entries, events, firstAt, bytes } = page;
     const outside = page.quarantined.filter(({ reason }) => reason === OUTSIDE_DAY).length;
     outsideDay += outside;
@@ -217,6 +128,88 @@ async function walkPass(
   return null;
 }
 
+interface ReadListPage extends ReadPage, PageOfPass {
+  /** Number of entries. */
+  readonly entries: number;
+  /** Size of the page, decompressed. */
+  readonly bytes: number;
+  readonly hash: Buffer;
+  /** Null on a page without events. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  /** True if a page with exactly these entries is in the ledger of the day. */
+  readonly isKnown: boolean;
+  /** The records that no block holds yet. */
+  readonly rawBlocks: readonly RawBlock[];
+  /** The events that the page adds to its pass, by hour. */
+  readonly hours: readonly ShownHour[];
+  /** True if the page shows events that are known, or no route shows nothing of these. */
+  readonly isRecognised: boolean;
+  /** True if the page may not be the zone's. */
+  readonly isDoubtful: boolean;
+}
+
+/**
+ * Yields the pages of a pass from a token on (null: the list's first page), each ready to be stored. While the caller stores
+ * one page, the next page is packed and the page after it is fetched.
+ */
+async function* readListPages(
+  { database, clock, edge }: WalkDayDeps,
+  { zoneId, dayStart }: DayToWalk,
+  continuationToken: string | null,
+  signal: AbortSignal,
+): AsyncGenerator<ReadListPage, void, undefined> {
+  const { db } = database;
+  const key = await readHashKey(database);
+  const isSuspect = await isZoneSuspect(db, zoneId, EVENT_ROUTES);
+  const day = toDay(dayStart);
+  const source = { route: "list", day } as const;
+  // The previous page may not be stored yet, so its blocks are not in the database.
+  let before: readonly RawBlock[] = [];
+  const shown = new Set<string>();
+  const params = { shieldZoneId: zoneId, date: toLogDay(dayStart), continuationToken };
+  const pages = readAhead(eventLogPages(edge.readEventLogs, params, signal));
+  for await (const { entries, bytes, token, nextToken, looped } of pages) {
+    const pageHash = hashEntries(entries);
+    const isKnown = await isKnownPage(db, zoneId, day, pageHash);
+    const read = readPage(entries, { ...source, receivedAt: clock(), hashKey: isKnown ? null : key });
+    const span = spanOf(read.events);
+    const isNew = span !== null && !isKnown;
+    // The only page of a day shows the whole day.
+    const isOnly = token === null && nextToken === null;
+    const ids = new Set(read.events.map(({ logId }) => logId));
+    const recognition = isNew
+      ? await recogniseAnswer(db, zoneId, {
+          fromMs: isOnly ? dayStart : span.firstAt,
+          toMs: isOnly ? dayStart + DAY_MS - 1 : span.lastAt,
+          isResolved: false,
+          shows: (logId) => ids.has(logId),
+        })
+      : "neutral";
+    const rawBlocks = isNew ? await packNewRecords(db, zoneId, read.records, before) : [];
+    if (isNew) before = rawBlocks;
+    const isDoubtful = isNew && (recognition === "unknown" || (recognition === "neutral" && isSuspect));
+    yield {
+      ...read,
+      // The records of other pages are packed, and would keep the whole answer in memory.
+      records: isDoubtful ? read.records : [],
+      token,
+      nextToken,
+      looped,
+      hash: pageHash,
+      isKnown,
+      entries: entries.length,
+      bytes,
+      firstAt: span?.firstAt ?? null,
+      lastAt: span?.lastAt ?? null,
+      hours: sumPageHours(read.events, shown),
+      rawBlocks,
+      isRecognised: isKnown || recognition === "known" || !isSuspect,
+      isDoubtful,
+    };
+  }
+}
+
 /**
  * Quarantines the entries of a page that shows nothing known and ends its pass. Returns false and does nothing if the
  * platform has shown the page for an hour: then the page is stored.
@@ -257,15 +250,15 @@ interface WalkedPage {
 
 async function storeListPage(
   deps: WalkDayDeps,
-  { zoneId, dayStart, lease, conclude: concludeMore }: DayToWalk,
+  { zoneId, dayStart, lease }: DayToWalk,
   { current, page, expectNew }: WalkedPage,
   endOf: (newEntries: number) => { passResult: PassResult | null; tailToken: string | null },
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
   const { database, partitions, clock, erasures } = deps;
   const { entries, hash: pageHash, firstAt, lastAt, hours, nextToken, rawBlocks } = page;
   const day = toDay(dayStart);
-  const conclude = async (tx: Queryable, stored: StoredPage) => {
-    const recorded = await recordListPage(tx, current, lease.fence, {
+  const conclude = (tx: Queryable, stored: StoredPage) =>
+    recordListPage(tx, current, lease.fence, {
       zoneId,
       day,
       entries,
@@ -278,9 +271,6 @@ async function storeListPage(
       tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
       ...endOf(stored.inserted),
     });
-    await concludeMore?.(tx, stored);
-    return recorded;
-  };
   const { events, quarantined } = page.isKnown ? NOTHING_NEW : page;
   const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined, erasures };
   const { stored, concluded } = await partitions.withDays(daysOf(events), () =>
