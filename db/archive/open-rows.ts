@@ -12,6 +12,7 @@ import { copyQuery, copyToFile } from "../postgres/copy.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
+import { cutOut } from "./archived-days.ts";
 import { isAsked, toMoment } from "./search-condition.ts";
 
 const e = alias(wafEvents, "e");
@@ -19,8 +20,44 @@ const e = alias(wafEvents, "e");
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
 
+/** A page of a search, counted from 0. */
+type PagedQuery = EventQuery & { readonly page: number; readonly pageSize: number };
+
+/** The events of a segment that are on a page: `taken` after the newest `skip`. */
+export interface PagePart<Of extends OpenCount> {
+  readonly segment: Of;
+  readonly skip: number;
+  readonly taken: number;
+}
+
+/** Returns what of each segment is on the page, the newest first. */
+export function cutPage<Of extends OpenCount>(
+  segments: readonly Of[],
+  { page, pageSize }: PagedQuery,
+): PagePart<Of>[] {
+  let before = 0;
+  return segments
+    .toSorted((one, other) => other.from - one.from)
+    .flatMap((segment) => {
+      const skip = Math.max(0, page * pageSize - before);
+      const taken = Math.min(segment.total - skip, (page + 1) * pageSize - before - skip);
+      before += segment.total;
+      return taken > 0 ? [{ segment, skip, taken }] : [];
+    });
+}
+
 /**
- * Returns events of some parts, newest first; those of one millisecond by log id, byte by byte, the greatest first. Rare
+ * Counts the matching events outside the archive days, which are ascending, and returns those of the page that are newer than
+ * every archive day. The place of an older event on the page depends on the counts of the files.
+ */
+export async function readOpenPage(tx: Queryable, zoneId: number, query: PagedQuery, days: readonly Span[]) {
+  const open = await countOpen(tx, zoneId, query, cutOut(query, days));
+  const newer = open.filter(({ from }) => from >= (days.at(-1)?.to ?? 0));
+  return { open, newest: await readOpenRows(tx, zoneId, query, cutPage(newer, query)) };
+}
+
+/**
+ * Returns the events of some parts, newest first; those of one millisecond by log id, byte by byte, the greatest first. Rare
  * matches are found first, by whatever index knows them, and sorted. Common ones are met soon enough while reading in
  * order. Postgres would have to guess which, and guesses badly about texts.
  */
@@ -28,15 +65,16 @@ export async function readOpenRows(
   tx: Queryable,
   zoneId: number,
   query: EventQuery,
-  parts: readonly OpenCount[],
-  { skip, limit }: { readonly skip: number; readonly limit: number },
+  parts: readonly PagePart<OpenCount>[],
 ): Promise<ArchivedEvent[]> {
   if (parts.length === 0) return [];
-  const spans = parts.map(({ from, to }) => ({
+  const spans = parts.map(({ segment: { from, to } }) => ({
     from: Math.max(from, query.from),
     to: Math.min(to, query.to),
   }));
-  const matching = sumOf(parts);
+  const skip = parts[0]?.skip ?? 0;
+  const limit = parts.reduce((sum, { taken }) => sum + taken, 0);
+  const matching = sumOf(parts.map(({ segment }) => segment));
   const present = query.clauses.length === 0 ? matching : sumOf(await countEvents(tx, zoneId, spans));
   const condition = isAsked(zoneId, query, spans);
   const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;

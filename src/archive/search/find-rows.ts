@@ -1,18 +1,25 @@
 /** Finds the events of a search, also by a field that only records contain. */
 import { MAX_METHOD_EVENTS } from "#archive/rules/query/estimate-cost.ts";
 import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { SearchRequest } from "#archive/rules/query/read-search.ts";
 import { passesTest } from "#archive/rules/query/text-test.ts";
 import { createOpenedBlocks, readMethod } from "#archive/rules/records/find-records.ts";
 import { countInSpan, fetchRows, findMatches, readMatches, readRows } from "#archive/rules/sql/find-rows.ts";
 import { type ArchivedDay, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
-import { countOpen, type OpenCount, readOpenRows } from "#db/archive/open-rows.ts";
+import {
+  countOpen,
+  cutPage,
+  type OpenCount,
+  type PagePart,
+  readOpenPage,
+  readOpenRows,
+} from "#db/archive/open-rows.ts";
 import { inSearchView } from "#db/archive/search-condition.ts";
-import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
 import type { Span } from "#model/horizon.ts";
 import type { SearchSource } from "#model/kinds.ts";
-import { type FoundEvent, readRecords } from "./read-records.ts";
+import { type FoundEvent, type RecordDeps, readRecords } from "./read-records.ts";
 import type { SearchDeps } from "./searching.ts";
 
 interface FoundPage {
@@ -40,59 +47,21 @@ export async function searchRows(
   return { rows, total: events.length, source };
 }
 
-const RECORDS_AT_ONCE = 500;
-
-export interface MethodEvent {
-  readonly event: FoundEvent;
-  readonly method: string;
-}
-
-/**
- * Returns all events that a search about the method finds, newest first. The method is in records only, so the records of
- * all events that pass the other filters are read, of so many events at most.
- * @throws {UsageError} for more events
- */
-export async function findByMethod(
-  deps: SearchDeps,
-  zoneId: number,
-  plan: SearchPlan,
+/** Returns the same page, each event with its record. A caller that sees masked addresses gets no record. */
+export async function searchRecords(
+  deps: RecordDeps,
+  { zoneId, plan, isMasked }: SearchRequest,
   signal: AbortSignal,
-): Promise<{ readonly events: readonly MethodEvent[]; readonly source: SearchSource }> {
-  const wanted = { ...plan, groupBy: [], methodClauses: [], page: 0, pageSize: MAX_METHOD_EVENTS };
-  const { rows, total, source } = await findRows(deps, zoneId, wanted, signal);
-  if (total > MAX_METHOD_EVENTS) {
-    const rule = `The method is only in the records of events, and one search reads ${formatWhole(MAX_METHOD_EVENTS)} records at most`;
-    throw new UsageError([
-      `${rule}; the other filters and the time range find ${formatWhole(total)} events. Choose a shorter time range or add a filter.`,
-    ]);
-  }
-  const recordDeps = { ...deps, openedBlocks: createOpenedBlocks() };
-  const events: MethodEvent[] = [];
-  for (let first = 0; first < rows.length; first += RECORDS_AT_ONCE) {
-    const part = rows.slice(first, first + RECORDS_AT_ONCE);
-    const records = await readRecords(recordDeps, zoneId, part, signal);
-    for (const [index, event] of part.entries()) {
-      const method = readMethod(records[index]);
-      const isFound = plan.methodClauses.every(
-        ({ tests, isNegated = false }) => tests.some((test) => passesTest(test, method)) !== isNegated,
-      );
-      if (isFound) events.push({ event, method });
-    }
-  }
-  return { events, source };
+) {
+  const { rows, ...found } = await searchRows(deps, zoneId, plan, signal);
+  const records = isMasked ? [] : await readRecords(deps, zoneId, rows, signal);
+  return { ...found, rows: rows.map((event, index) => ({ event, record: records[index] })) };
 }
 
 /** Events of a part of the window, of which there is no other. */
 interface Segment extends OpenCount {
   /** Null if the events are in Postgres. Else rows of the page, or the first row of the window. */
   readonly file: { readonly day: ArchivedDay; readonly rows: readonly number[] | { first: number } } | null;
-}
-
-/** The events of a segment that are on the page: `taken` after the newest `skip`. */
-interface PagePart<Of extends OpenCount = Segment> {
-  readonly segment: Of;
-  readonly skip: number;
-  readonly taken: number;
 }
 
 /**
@@ -113,9 +82,7 @@ async function findRows(
   for (;;) {
     const { days, open, newest } = await inSearchView(queries, signal, async (tx) => {
       const days = await readArchivedDays(tx, zoneId, plan);
-      const open = await countOpen(tx, zoneId, plan, cutOut(plan, days));
-      const newer = open.filter(({ from }) => from >= (days.at(-1)?.to ?? 0));
-      return { days, open, newest: await readOpen(tx, zoneId, plan, cutPage(newer, plan)) };
+      return { days, ...(await readOpenPage(tx, zoneId, plan, days)) };
     });
     const archived =
       plan.clauses.length === 0
@@ -123,7 +90,7 @@ async function findRows(
         : await matchDays(files, days, plan, open, signal);
     const segments = [...open.map((count) => ({ ...count, file: null })), ...archived];
     const parts = cutPage<Segment>(segments, plan);
-    const isLate = ({ segment: { file, from } }: PagePart) =>
+    const isLate = ({ segment: { file, from } }: PagePart<Segment>) =>
       file === null && from < (days.at(-1)?.from ?? 0);
     const late = parts.filter(isLate);
     const older =
@@ -131,7 +98,7 @@ async function findRows(
         ? []
         : await inSearchView(queries, signal, async (tx) => {
             const now = await readArchivedDays(tx, zoneId, plan);
-            return listFiles(now) === listFiles(days) ? readOpen(tx, zoneId, plan, late) : null;
+            return listFiles(now) === listFiles(days) ? readOpenRows(tx, zoneId, plan, late) : null;
           });
     if (older === null) continue;
     const total = segments.reduce((sum, segment) => sum + segment.total, 0);
@@ -144,34 +111,6 @@ async function findRows(
 }
 
 const listFiles = (days: readonly ArchivedDay[]) => days.map(({ events }) => events.path).join();
-
-/** Returns what of each segment is on the page, the newest first. */
-function cutPage<Of extends OpenCount>(
-  segments: readonly Of[],
-  { page, pageSize }: SearchPlan,
-): PagePart<Of>[] {
-  let before = 0;
-  return segments
-    .toSorted((one, other) => other.from - one.from)
-    .flatMap((segment) => {
-      const skip = Math.max(0, page * pageSize - before);
-      const taken = Math.min(segment.total - skip, (page + 1) * pageSize - before - skip);
-      before += segment.total;
-      return taken > 0 ? [{ segment, skip, taken }] : [];
-    });
-}
-
-/** Returns the events of parts of open days. */
-function readOpen(tx: Queryable, zoneId: number, plan: SearchPlan, parts: readonly PagePart<OpenCount>[]) {
-  const place = { skip: parts[0]?.skip ?? 0, limit: parts.reduce((sum, { taken }) => sum + taken, 0) };
-  return readOpenRows(
-    tx,
-    zoneId,
-    plan,
-    parts.map(({ segment }) => segment),
-    place,
-  );
-}
 
 /** The manifest counts whole days. Of days that the window cuts the first row and the number of rows are looked up. */
 async function countDays(
@@ -215,7 +154,7 @@ async function matchDays(
 /** Returns the events of parts of archive days. */
 async function readFiles(
   files: SearchDeps["files"],
-  parts: readonly PagePart[],
+  parts: readonly PagePart<Segment>[],
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
   const wanted = parts.flatMap(({ segment: { file, total }, skip, taken }) => {
@@ -236,6 +175,48 @@ async function readFiles(
       ...event,
       archived: { records: wanted[file]?.day.records ?? null, row },
     }));
+}
+
+const RECORDS_AT_ONCE = 500;
+
+export interface MethodEvent {
+  readonly event: FoundEvent;
+  readonly method: string;
+}
+
+/**
+ * Returns all events that a search about the method finds, newest first. The method is in records only, so the records of
+ * all events that pass the other filters are read, of so many events at most.
+ * @throws {UsageError} for more events
+ */
+export async function findByMethod(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<{ readonly events: readonly MethodEvent[]; readonly source: SearchSource }> {
+  const wanted = { ...plan, groupBy: [], methodClauses: [], page: 0, pageSize: MAX_METHOD_EVENTS };
+  const { rows, total, source } = await findRows(deps, zoneId, wanted, signal);
+  if (total > MAX_METHOD_EVENTS) {
+    const rule = `The method is only in the records of events, and one search reads ${formatWhole(MAX_METHOD_EVENTS)} records at most`;
+    throw new UsageError([
+      `${rule}; the other filters and the time range find ${formatWhole(total)} events. Choose a shorter time range or add a filter.`,
+    ]);
+  }
+  const recordDeps = { ...deps, openedBlocks: createOpenedBlocks() };
+  const events: MethodEvent[] = [];
+  for (let first = 0; first < rows.length; first += RECORDS_AT_ONCE) {
+    const part = rows.slice(first, first + RECORDS_AT_ONCE);
+    const records = await readRecords(recordDeps, zoneId, part, signal);
+    for (const [index, event] of part.entries()) {
+      const method = readMethod(records[index]);
+      const isFound = plan.methodClauses.every(
+        ({ tests, isNegated = false }) => tests.some((test) => passesTest(test, method)) !== isNegated,
+      );
+      if (isFound) events.push({ event, method });
+    }
+  }
+  return { events, source };
 }
 
 /** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */

@@ -1,16 +1,18 @@
 /** The search for events, and how an event was revised. */
 import { z } from "zod";
 import { maskAddress, maskNullable } from "#archive/rules/mask.ts";
+import type { SearchRequest } from "#archive/rules/query/read-search.ts";
 import { formatEvent } from "#archive/rules/records/format-event.ts";
 import { toNativeRow } from "#archive/rules/records/to-row.ts";
+import type { Queryable } from "#db/client.ts";
 import { listEventRevisions } from "#db/ingest/event-revisions.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "#model/fields.ts";
-import { EVENT_FORMATS, type EventFormat, SEARCH_SOURCES } from "#model/kinds.ts";
-import type { OcsfSettings } from "#model/ocsf.ts";
+import { EVENT_FORMATS, SEARCH_SOURCES } from "#model/kinds.ts";
+import type { Caller } from "#operations/caller.ts";
 import { IsoTime, Name, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { searchRows } from "./find-rows.ts";
-import { type RecordDeps, readRecords } from "./read-records.ts";
+import { searchRecords } from "./find-rows.ts";
+import type { FoundEvent } from "./read-records.ts";
 import { searchGroups } from "./read-union.ts";
 import {
   ABOUT_SEARCH,
@@ -19,7 +21,7 @@ import {
   SEARCH_SPAN,
   SEARCH_WINDOW,
   SearchedField,
-  type SearchRequest,
+  type Searching,
 } from "./searching.ts";
 
 /** A member that the search language reads by rules of its own. */
@@ -100,43 +102,45 @@ export const searchEvents = defineQuery({
     const { zoneIds, retention } = service;
     const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
     const wanted = await planNative(asked, { zoneId: zone, body, kind: "search" });
-    const work = { ...(await priceSearch(db, searching, wanted)), signal };
-    const found = await searching.runInPlace({ caller }, work, async (deps, stopped) => {
-      const reading = { ...deps, openedBlocks: searching.openedBlocks };
-      return wanted.plan.groupBy.length === 0
-        ? findRows(reading, wanted, { format, ocsf: searching.ocsf, signal: stopped })
-        : findGroups(reading, wanted, stopped);
-    });
+    const { isMasked } = wanted;
+    const found = await answerSearch({ db, searching }, { caller, signal }, wanted, (event, record) =>
+      format === "event"
+        ? toNativeRow(event, record, isMasked)
+        : (JSON.parse(
+            formatEvent(format, { zoneId: zone, ...event }, record, { ...searching.ocsf, isMasked }),
+          ) as Record<string, unknown>),
+    );
     const { page, pageSize } = wanted.plan;
     return { ...found, totalPages: Math.ceil(found.total / pageSize), page };
   },
 });
 
-async function findRows(
-  deps: RecordDeps,
-  { zoneId, plan, isMasked }: SearchRequest,
-  { format, ocsf, signal }: { format: EventFormat; ocsf: OcsfSettings; signal: AbortSignal },
+/**
+ * Answers a search in a place of the queue: rows as `toRow` makes them of an event and its record, or groups.
+ * @throws if the search costs more than a question may
+ */
+export async function answerSearch<Row>(
+  { db, searching }: { readonly db: Queryable; readonly searching: Searching },
+  { caller, signal }: { readonly caller: Caller | null; readonly signal: AbortSignal },
+  wanted: SearchRequest,
+  toRow: (event: FoundEvent, record: Buffer | undefined) => Row,
 ) {
-  const { rows: events, total, source } = await searchRows(deps, zoneId, plan, signal);
-  const records = isMasked ? [] : await readRecords(deps, zoneId, events, signal);
-  const rows = events.map((event, index) =>
-    format === "event"
-      ? toNativeRow(event, records[index], isMasked)
-      : (JSON.parse(
-          formatEvent(format, { zoneId, ...event }, records[index], { ...ocsf, isMasked }),
-        ) as Record<string, unknown>),
-  );
-  return { rows, groups: [], total, source };
-}
-
-async function findGroups(deps: RecordDeps, { zoneId, plan }: SearchRequest, signal: AbortSignal) {
-  const { groups: found, total, source } = await searchGroups(deps, zoneId, plan, signal);
-  const groups = found.map(({ sparkline, context, ...group }) => ({
-    ...group,
-    context: { ...context },
-    ...(sparkline === null ? {} : { sparkline: [...sparkline] }),
-  }));
-  return { rows: [], groups, total, source };
+  const { zoneId, plan } = wanted;
+  const { openedBlocks, runInPlace } = searching;
+  const work = { ...(await priceSearch(db, searching, wanted)), signal };
+  return runInPlace({ caller }, work, async (deps, stopped) => {
+    if (plan.groupBy.length === 0) {
+      const { rows, ...found } = await searchRecords({ ...deps, openedBlocks }, wanted, stopped);
+      return { rows: rows.map(({ event, record }) => toRow(event, record)), groups: [], ...found };
+    }
+    const { groups, ...found } = await searchGroups(deps, zoneId, plan, stopped);
+    const shown = groups.map(({ sparkline, context, ...group }) => ({
+      ...group,
+      context: { ...context },
+      ...(sparkline === null ? {} : { sparkline: [...sparkline] }),
+    }));
+    return { rows: [], groups: shown, ...found };
+  });
 }
 
 const MOST_ID_CHARS = 3_000;

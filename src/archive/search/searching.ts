@@ -1,15 +1,8 @@
 /** Plans a search, prices it and waits for its turn. */
 
 import { z } from "zod";
-import { refuseHidden } from "#archive/rules/mask.ts";
 import { estimateCost, readsPageOnly } from "#archive/rules/query/estimate-cost.ts";
-import {
-  type Mistakes,
-  planSearch,
-  refuseManyTests,
-  type SearchPlan,
-} from "#archive/rules/query/plan-search.ts";
-import { checkWindow, readSearch, type SearchForm, splitMistake } from "#archive/rules/query/read-search.ts";
+import { planBody, type SearchRequest, splitMistake } from "#archive/rules/query/read-search.ts";
 import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { countArchived, countStoredEvents, hasStoredEvents } from "#db/archive/archived-days.ts";
@@ -141,26 +134,4 @@ export async function planNative(
   if (!asked.zoneIds.includes(zoneId) && !(await hasStoredEvents(asked.db, zoneId)))
     throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
   return { zoneId, ...read };
-}
-
-export interface SearchRequest {
-  readonly zoneId: number;
-  readonly plan: SearchPlan;
-  readonly isMasked: boolean;
-}
-
-/** Returns the plan of a body, or everything that is wrong with it. */
-export function planBody(
-  body: unknown,
-  { nowMs, retentionDays, isMasked }: { nowMs: number; retentionDays: number; isMasked: boolean },
-  { kind, form }: { readonly kind: "search" | "export"; readonly form: SearchForm },
-): Omit<SearchRequest, "zoneId"> | { readonly mistakes: Mistakes } {
-  const tooMany = refuseManyTests(body);
-  if (tooMany !== null) return { mistakes: tooMany };
-  const read = readSearch(body, kind, form);
-  if ("mistakes" in read) return read;
-  const { search } = read;
-  const mistakes = checkWindow(search, { nowMs, retentionDays }) ?? (isMasked ? refuseHidden(search) : null);
-  if (mistakes !== null) return { mistakes };
-  return { plan: planSearch(search, { isMasked }), isMasked };
 }

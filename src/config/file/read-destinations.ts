@@ -1,10 +1,10 @@
 /** Reads the channels and destinations of the file. */
 import { z } from "zod";
-import { refuseManyTests } from "#archive/rules/query/plan-search.ts";
 import {
   FILTER_RULE,
   parseFilter,
   readSearch,
+  refuseManyTests,
   splitMistake,
   toNativeFilter,
 } from "#archive/rules/query/read-search.ts";

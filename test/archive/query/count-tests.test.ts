@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { countTests, planSearch, refuseManyTests } from "#archive/rules/query/plan-search.ts";
+import { countTests, planSearch } from "#archive/rules/query/plan-search.ts";
+import { refuseManyTests } from "#archive/rules/query/read-search.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { mustRead } from "./world.ts";
 

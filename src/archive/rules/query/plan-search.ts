@@ -2,9 +2,7 @@
 
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { isObject } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
-import { DAY_MS } from "#lib/units.ts";
 import type { Field, Filter } from "#model/fields.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
@@ -123,16 +121,10 @@ function asKept(field: Field, text: string): string[] {
   return field === "ip" ? [toPlainAddress(kept), kept] : [kept];
 }
 
-/** Maximum number of tests per event in one request, for any time range. */
-const MAX_TESTS = 5_000;
-/** Maximum number of tests times days of the time range. */
-const MAX_TEST_DAYS = 20_000;
-/** This many tests are allowed for any time range, because the estimate by events limits their cost. */
-const ALWAYS_ALLOWED = 200;
 /** Up to this many tests of a request are separate conditions in its statements, so that indexes can answer them. */
 const FEW_TESTS = 16;
 /** Equal texts are looked up in a hash table: this many cost about as much as one search within a text. */
-const EQUALS_PER_TEST = 50;
+export const EQUALS_PER_TEST = 50;
 
 interface CountedTest {
   readonly field?: unknown;
@@ -159,23 +151,6 @@ export function countTests(filters: readonly CountedTest[]): number {
 function withoutDuplicates(filters: readonly Filter[]): readonly Filter[] {
   const distinct = filters.map((filter) => ({ ...filter, value: [...new Set(filter.value)] }));
   return [...new Map(distinct.map((filter) => [JSON.stringify(filter), filter])).values()];
-}
-
-/**
- * Returns what is wrong with a body that asks for too many tests; null for any other body. Checks the body as it was
- * sent, before its values are processed: 50,000 values take a few milliseconds.
- */
-export function refuseManyTests(body: unknown): Mistakes | null {
-  if (!isObject(body) || !Array.isArray(body["filters"])) return null;
-  const { from, to } = body;
-  const windowMs = typeof from === "number" && typeof to === "number" ? to - from : 0;
-  const days = Math.max(1, windowMs / DAY_MS);
-  const most = Math.max(ALWAYS_ALLOWED, Math.floor(Math.min(MAX_TESTS, MAX_TEST_DAYS / days)));
-  const tests = countTests(body["filters"].filter(isObject));
-  if (tests <= most) return null;
-  const rule = `${EQUALS_PER_TEST} values of eq or in count as one test, every value of another operator as one test`;
-  const detail = `The filters ask for ${tests} tests; at most ${most} are allowed for this time range (${rule}).`;
-  return { filters: [`${detail} Give fewer values or a shorter time range.`] };
 }
 
 /** The first bytes of `::ffff:0:0/96`. */

@@ -1,4 +1,4 @@
-/** Reads a search as it was written, and says what is wrong with it. */
+/** Reads a search as it was written, says what is wrong with it, and plans it. */
 import { isObject } from "#lib/json.ts";
 import { cleanText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -13,7 +13,16 @@ import {
 } from "#model/fields.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
-import { type Mistakes, type Search, toNetwork } from "./plan-search.ts";
+import { refuseHidden } from "../mask.ts";
+import {
+  countTests,
+  EQUALS_PER_TEST,
+  type Mistakes,
+  planSearch,
+  type Search,
+  type SearchPlan,
+  toNetwork,
+} from "./plan-search.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */
@@ -29,12 +38,41 @@ const MAX_FILTERS = 50;
 const MAX_VALUES = 1_000;
 const MAX_VALUE_CHARS = 10_000;
 
+/** Maximum number of tests per event in one request, for any time range. */
+const MAX_TESTS = 5_000;
+/** Maximum number of tests times days of the time range. */
+const MAX_TEST_DAYS = 20_000;
+/** This many tests are allowed for any time range, because the estimate by events limits their cost. */
+const ALWAYS_ALLOWED = 200;
+
 const MEMBERS = {
   search: ["from", "to", "query", "filters", "groupBy", "buckets", "page", "pageSize"],
   export: ["from", "to", "query", "filters"],
 } as const;
 
 export type SearchForm = "platform" | "native";
+
+export interface SearchRequest {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  readonly isMasked: boolean;
+}
+
+/** Returns the plan of a body, or everything that is wrong with it. */
+export function planBody(
+  body: unknown,
+  { nowMs, retentionDays, isMasked }: { nowMs: number; retentionDays: number; isMasked: boolean },
+  { kind, form }: { readonly kind: "search" | "export"; readonly form: SearchForm },
+): Omit<SearchRequest, "zoneId"> | { readonly mistakes: Mistakes } {
+  const tooMany = refuseManyTests(body);
+  if (tooMany !== null) return { mistakes: tooMany };
+  const read = readSearch(body, kind, form);
+  if ("mistakes" in read) return read;
+  const { search } = read;
+  const mistakes = checkWindow(search, { nowMs, retentionDays }) ?? (isMasked ? refuseHidden(search) : null);
+  if (mistakes !== null) return { mistakes };
+  return { plan: planSearch(search, { isMasked }), isMasked };
+}
 
 type Reader = ReturnType<typeof createReader>;
 
@@ -284,4 +322,21 @@ export function checkWindow(
   if (to < startOfDay(nowMs) - retentionDays * DAY_MS)
     return wrong(`be within the last ${retentionDays} days`);
   return null;
+}
+
+/**
+ * Returns what is wrong with a body that asks for too many tests; null for any other body. Checks the body as it was
+ * sent, before its values are processed: 50,000 values take a few milliseconds.
+ */
+export function refuseManyTests(body: unknown): Mistakes | null {
+  if (!isObject(body) || !Array.isArray(body["filters"])) return null;
+  const { from, to } = body;
+  const windowMs = typeof from === "number" && typeof to === "number" ? to - from : 0;
+  const days = Math.max(1, windowMs / DAY_MS);
+  const most = Math.max(ALWAYS_ALLOWED, Math.floor(Math.min(MAX_TESTS, MAX_TEST_DAYS / days)));
+  const tests = countTests(body["filters"].filter(isObject));
+  if (tests <= most) return null;
+  const rule = `${EQUALS_PER_TEST} values of eq or in count as one test, every value of another operator as one test`;
+  const detail = `The filters ask for ${tests} tests; at most ${most} are allowed for this time range (${rule}).`;
+  return { filters: [`${detail} Give fewer values or a shorter time range.`] };
 }

@@ -16,10 +16,11 @@ import {
 } from "#archive/rules/export-lines.ts";
 import { maskAddress } from "#archive/rules/mask.ts";
 import { asksMethod } from "#archive/rules/query/plan-search.ts";
+import type { SearchRequest } from "#archive/rules/query/read-search.ts";
 import type { ExportForm } from "#archive/rules/sql/export-events.ts";
 import { exportEvents, type RunPart } from "#archive/search/export-events.ts";
 import { exportParquet } from "#archive/search/read-union.ts";
-import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN, type SearchRequest } from "#archive/search/searching.ts";
+import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import type { ExportFormName } from "#model/kinds.ts";
 import { maySeeZone } from "#operations/caller.ts";

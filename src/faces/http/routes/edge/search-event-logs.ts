@@ -1,19 +1,10 @@
 /** The platform's route of the search. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { planBody, type SearchRequest } from "#archive/rules/query/read-search.ts";
 import { toSearchRow } from "#archive/rules/records/to-row.ts";
-import { searchRows } from "#archive/search/find-rows.ts";
-import { type RecordDeps, readRecords } from "#archive/search/read-records.ts";
-import { searchGroups } from "#archive/search/read-union.ts";
-import {
-  planBody,
-  priceSearch,
-  SEARCH_LIMITS,
-  SEARCH_SPAN,
-  type SearchDeps,
-  type SearchRequest,
-} from "#archive/search/searching.ts";
-import type { SearchSource } from "#model/kinds.ts";
+import { answerSearch } from "#archive/search/search-events.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "#platform/contract/event-logs.ts";
 import { clientGone } from "../../operations.ts";
 import { readJsonBody } from "../read-body.ts";
@@ -40,14 +31,6 @@ const schema = {
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
-interface Answer {
-  /** The JSON of the requested side; null for the other side. */
-  readonly rows: string | null;
-  readonly groups: string | null;
-  readonly total: number;
-  readonly source: SearchSource;
-}
-
 /** Searches all kept events (platform API spec 4.7). `x-longwatch-source` names the stores that answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare" } as const;
@@ -56,53 +39,19 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
-    const { rows, groups, total, source } = await answerSearch(deps, request, reply, wanted);
-    const { page, pageSize } = wanted.plan;
+    const asking = { caller: request.caller, signal: clientGone(reply) };
+    const { rows, groups, total, source } = await answerSearch(deps, asking, wanted, (event, record) =>
+      toSearchRow(event, record, wanted.isMasked),
+    );
+    const { groupBy, page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
     void reply.header("x-longwatch-source", source);
-    const sides = `"rows":${rows ?? "null"},"groups":${groups ?? "null"}`;
+    const sides =
+      groupBy.length === 0
+        ? `"rows":[${rows.join(",")}],"groups":null`
+        : `"rows":null,"groups":${JSON.stringify(groups)}`;
     return sendJson(reply, 200, `{${sides},${JSON.stringify(rest).slice(1)}`);
   });
-}
-
-/** Answers a search in a place of the queue. */
-async function answerSearch(
-  deps: PlatformDeps,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  wanted: SearchRequest,
-): Promise<Answer> {
-  const gone = clientGone(reply);
-  const { runInPlace, openedBlocks } = deps.searching;
-  const work = { ...(await priceSearch(deps.db, deps.searching, wanted)), signal: gone };
-  return runInPlace(request, work, (found) =>
-    wanted.plan.groupBy.length === 0
-      ? answerRows({ ...found, openedBlocks }, gone, wanted)
-      : answerGroups(found, gone, wanted),
-  );
-}
-
-async function answerRows(
-  deps: RecordDeps,
-  signal: AbortSignal,
-  { zoneId, plan, isMasked }: SearchRequest,
-): Promise<Answer> {
-  const found = await searchRows(deps, zoneId, plan, signal);
-  const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
-  const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
-  return { rows: `[${rows.join(",")}]`, groups: null, total: found.total, source: found.source };
-}
-
-async function answerGroups(
-  deps: SearchDeps,
-  signal: AbortSignal,
-  { zoneId, plan }: SearchRequest,
-): Promise<Answer> {
-  const found = await searchGroups(deps, zoneId, plan, signal);
-  const groups = found.groups.map(({ sparkline, ...group }) =>
-    sparkline === null ? group : { ...group, sparkline },
-  );
-  return { rows: null, groups: JSON.stringify(groups), total: found.total, source: found.source };
 }
 
 /** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
