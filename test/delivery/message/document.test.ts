@@ -11,10 +11,13 @@ const LONG = verdictMessage({
 });
 const WHOLE = toDocument(LONG, "whole");
 const sizeOf = (document: Document) => toPlainLines(document).join("\n").length;
+const asIt = (text: string) => text;
+const PLAIN = { label: asIt, own: asIt, text: asIt, code: asIt, link: asIt };
 const fitTo = (chars: number) =>
   fit(
     WHOLE,
-    (document) => document,
+    PLAIN,
+    (_, document) => document,
     (document) => sizeOf(document) - chars,
   );
 const namesOf = ({ blocks }: Document) => new Set<string>(blocks.map(({ name }) => name));
@@ -53,7 +56,8 @@ test("a block that takes none of the exceeded space stays as it is", () => {
   const document = toDocument(messageOf(), "whole");
   const fitted = fit(
     document,
-    (shown) => shown,
+    PLAIN,
+    (_, shown) => shown,
     (shown) => shown.links.length + (namesOf(shown).has("links") ? 1 : 0),
   );
   expect([...namesOf(document)].filter((name) => !namesOf(fitted).has(name))).toEqual(["links"]);

@@ -171,8 +171,36 @@ export interface Head {
   readonly brief: string;
 }
 
+/** What is said of an alert itself, apart from its verdict and the members of its group. */
+interface DescribedAlert {
+  readonly head: Head;
+  /** True for a message about the end of an alert, or about its advice, alone. */
+  readonly isShort: boolean;
+  readonly facts: { readonly lines: readonly string[]; readonly counts: readonly number[] };
+  readonly details: readonly string[];
+  readonly advice: Advice | null;
+}
+
+/** Returns an alert in words. Only a `transition` may leave out facts that an earlier message has shown. */
+export function describeAlert(
+  message: AlertMessage,
+  view: "transition" | "whole",
+  caps: { readonly title: number; readonly headline: number },
+): DescribedAlert {
+  const head = describeHead(message, view, caps);
+  const isOpen = head.status === "firing";
+  const isShort = view === "transition" && !isOpen;
+  return {
+    head,
+    isShort,
+    facts: describeFacts(message, head.status),
+    details: isOpen || isNews(message) ? (message.details ?? []) : [],
+    advice: isShort && message.reason !== "advice" ? null : describeAdvice(message),
+  };
+}
+
 /** Returns the head of a message as harmless lines. Only a `transition` is about its advice alone. */
-export function describeHead(
+function describeHead(
   message: AlertMessage,
   view: "transition" | "whole",
   caps: { readonly title: number; readonly headline: number },
@@ -194,10 +222,7 @@ export function describeHead(
 }
 
 /** Returns the end of an alert, or its count, its course and the platform's actions, and the counts to draw. */
-export function describeFacts(
-  message: AlertMessage,
-  status: Head["status"],
-): { readonly lines: readonly string[]; readonly counts: readonly number[] } {
+function describeFacts(message: AlertMessage, status: Head["status"]): DescribedAlert["facts"] {
   const phrase = describeCount(message);
   const counts = phrase === null ? [] : message.sparkline;
   if (isNews(message)) return { lines: [], counts };

@@ -18,6 +18,16 @@ export interface OutlineRow {
   readonly isCode?: boolean;
 }
 
+/** Returns the verdict and the commands of an alert that is not over. */
+export function outlineOpen(
+  message: AlertMessage,
+  isOpen: boolean,
+  maxChars: number,
+): { readonly verdict: OutlineRow[]; readonly commands: OutlineRow[] } {
+  if (!isOpen) return { verdict: [], commands: [] };
+  return { verdict: outlineVerdict(message, maxChars), commands: outlineCommands(message) };
+}
+
 /**
  * Returns what a person reads first: the verdict with its reasons, what got through, one request, who sends them and the next
  * step. Empty if there is no verdict. Texts longer than `maxChars` are cut.
@@ -115,7 +125,7 @@ function outlineSample({ sample }: Verdict): OutlineRow[] {
  * Returns the commands that a person may copy: to acknowledge the alert, to see what an exclusion would have silenced, and to silence
  * its address or rule. The one of the exclusion holds the path of a request.
  */
-export function outlineCommands({
+function outlineCommands({
   alertId,
   state,
   kind,

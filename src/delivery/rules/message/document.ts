@@ -3,17 +3,9 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { cutText, toLine, toLines } from "#lib/text.ts";
 import { type AlertMessage, MAX_LINKS, MAX_URL_CHARS } from "#model/alert-message.ts";
-import {
-  describeAdvice,
-  describeFacts,
-  describeHead,
-  type Head,
-  isNews,
-  TOP_KEYS,
-  TOP_LABELS,
-} from "./describe-alert.ts";
-import { type OutlineRow, outlineCommands, outlineVerdict } from "./describe-verdict.ts";
-import { describeMembers, type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
+import { describeAlert, type Head, TOP_KEYS, TOP_LABELS } from "./describe-alert.ts";
+import { type OutlineRow, outlineOpen } from "./describe-verdict.ts";
+import { type MemberRoom, type MembersOutline, outlineGroup } from "./group-members.ts";
 import { drawSparkline } from "./text-width.ts";
 
 const MEMBERS: MemberRoom = { rows: 10, rowChars: 160, chars: 1_200 };
@@ -112,20 +104,17 @@ export function toDocument(
   own: Partial<Caps> = {},
 ): Document {
   const caps = { ...CAPS, ...own };
-  const head = describeHead(message, view, caps);
-  const isOpen = head.status === "firing";
-  const isShort = view === "transition" && !isOpen;
-  const members = isShort ? null : outlineMembers(message, caps.members);
+  const { head, isShort, facts, details, advice } = describeAlert(message, view, caps);
+  const { verdict, commands } = outlineOpen(message, head.status === "firing", caps.verdict);
+  const group = { isShort, room: caps.members, lineChars: DIGEST_LINE_CHARS };
+  const { members, digest } = outlineGroup(message, group);
   const links = toSafeLinks(message.links);
-  const facts = describeFacts(message, head.status);
-  const details = isOpen || isNews(message) ? (message.details ?? []) : [];
   const shown = details.slice(0, message.kind === "weekly" ? MAX_ROWS : MAX_DETAILS);
-  const advice = isShort && message.reason !== "advice" ? null : describeAdvice(message);
   const block = (name: Block["name"], lines: readonly Line[], cap: number, heading = ""): Block => {
     return { name, heading, lines: lines.filter((line) => line.at(-1)?.text !== ""), cap };
   };
   const blocks = [
-    block("verdict", isOpen ? toRows(outlineVerdict(message, caps.verdict)) : [], caps.verdict),
+    block("verdict", toRows(verdict), caps.verdict),
     block("headline", toTexts([head.headline]), caps.headline),
     block("curve", [[{ as: "code", text: isShort ? "" : drawSparkline(facts.counts, 60) }]], 100),
     block(
@@ -138,14 +127,14 @@ export function toDocument(
       links.map(({ title, href }) => [{ as: "link", text: title, href }]),
       caps.links,
     ),
-    block("commands", isOpen ? toRows(outlineCommands(message)) : [], caps.commands),
+    block("commands", toRows(commands), caps.commands),
     block(
       "members",
       members === null ? [] : toTexts([...members.rows, ...members.others, members.more ?? ""]),
       NAMES_CHARS,
       members?.heading,
     ),
-    block("digest", toTexts(describeMembers(message.digest, DIGEST_LINE_CHARS)), NAMES_CHARS),
+    block("digest", toTexts(digest), NAMES_CHARS),
     ...TOP_KEYS.map((key) =>
       block("top", isShort ? [] : toTop(message, key, caps.top), caps.top, TOP_LABELS[key]),
     ),

@@ -63,6 +63,15 @@ const FILE_NAME_CHARS = 200;
 
 const length: Measure = countCharacters;
 
+/** Returns the members of a group and the alerts of a digest. A short message does not list members again. */
+export function outlineGroup(
+  message: AlertMessage,
+  { isShort, room, lineChars }: { isShort: boolean; room: MemberRoom; lineChars: number },
+): { readonly members: MembersOutline | null; readonly digest: readonly string[] } {
+  const members = isShort ? null : outlineMembers(message, room);
+  return { members, digest: describeMembers(message.digest, lineChars) };
+}
+
 /** Returns the list of a message's members; null for a message about one rule. */
 export function outlineMembers(
   message: Pick<AlertMessage, "kind" | "members" | "howToList">,

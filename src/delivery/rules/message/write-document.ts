@@ -30,11 +30,25 @@ export type Dialect<Written = string> = Readonly<
 >;
 
 /** Returns the lines of a block, each as its written pieces. */
-export function writeLines<Written>({ lines, cap }: Block, dialect: Dialect<Written>): Written[][] {
+function writeLines<Written>({ lines, cap }: Block, dialect: Dialect<Written>): Written[][] {
   return lines.map((line) => line.map(({ as, text, href = "" }) => dialect[as](text, cap, href)));
 }
 
 const SUMMARY: readonly string[] = ["headline", "curve", "facts"];
+
+/** A block with its lines in a dialect, each line as its written pieces. */
+export interface WrittenBlock<Written = string> extends Block {
+  readonly written: readonly (readonly Written[])[];
+}
+
+/** Returns the written blocks of a document by paragraph. */
+export function writeParagraphs<Written>(
+  document: Pick<Document, "blocks">,
+  dialect: Dialect<Written>,
+): WrittenBlock<Written>[][] {
+  const write = (block: Block) => ({ ...block, written: writeLines(block, dialect) });
+  return toParagraphs(document).map((blocks) => blocks.map(write));
+}
 
 /** Returns the blocks of a document by paragraph: the top lists are one, and so is what an alert counts. */
 export function toParagraphs({ blocks }: Pick<Document, "blocks">): Block[][] {
@@ -92,24 +106,28 @@ const SHORTENED = ["advice", "top", "facts", "links", "verdict"] as const;
 const LEAST_CHARS = 120;
 
 /**
- * Returns a document as `write` writes it, shortened by priority until it fits. `excessOf` returns by how much something
- * written is too large. Texts longer than `LEAST_CHARS` are cut, then lines are left out from the end. Longwatch's own
+ * Returns a document as `write` makes it of the paragraphs in a dialect, shortened by priority until it fits. `excessOf`
+ * returns by how much something written is too large. Texts longer than `LEAST_CHARS` are cut, then lines are left out from the end. Longwatch's own
  * words, values and links are never cut, and no line of the verdict is left out.
  */
-export function fit<Written>(
+export function fit<Piece, Written>(
   document: Document,
-  write: (document: Document) => Written,
+  dialect: Dialect<Piece>,
+  write: (paragraphs: WrittenBlock<Piece>[][], document: Document) => Written,
   excessOf: (written: Written) => number,
 ): Written {
-  let fitted = { document, written: write(document) };
+  const writeAll = (shown: Document) => ({
+    document: shown,
+    written: write(writeParagraphs(shown, dialect), shown),
+  });
+  let fitted = writeAll(document);
   for (const name of SHORTENED) {
     let shorter = fitted;
     for (;;) {
       const excess = excessOf(shorter.written);
       const blocks = excess > 0 ? shorten(shorter.document.blocks, name, excess) : null;
       if (blocks === null) break;
-      const next = { ...document, blocks };
-      shorter = { document: next, written: write(next) };
+      shorter = writeAll({ ...document, blocks });
     }
     // A block whose space is not the one that is exceeded stays as it is.
     if (excessOf(shorter.written) < excessOf(fitted.written)) fitted = shorter;

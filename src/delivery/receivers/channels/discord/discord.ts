@@ -3,9 +3,14 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { describeCount } from "#delivery/rules/message/describe-alert.ts";
-import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
+import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { showsMembers, toMembersFile } from "#delivery/rules/message/group-members.ts";
-import { type Dialect, fit, needsNotification, writeLines } from "#delivery/rules/message/write-document.ts";
+import {
+  type Dialect,
+  fit,
+  needsNotification,
+  type WrittenBlock,
+} from "#delivery/rules/message/write-document.ts";
 import { formatIso } from "#lib/format.ts";
 import { countCharacters, joinWithin, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -83,9 +88,8 @@ const MARKDOWN: Dialect = {
   link: (text, cap, href) => `[${toDiscord(text, cap)}](<${href}>)`,
 };
 
-function toTexts(block: Block, links: Document["links"]): string {
-  const { name, heading, cap, lines } = block;
-  const texts = writeLines(block, MARKDOWN).map((pieces) => pieces.join(""));
+function toTexts({ name, heading, cap, lines, written }: WrittenBlock, links: Document["links"]): string {
+  const texts = written.map((pieces) => pieces.join(""));
   if (name === "links") {
     const missing = links.length - lines.length;
     return [...texts, ...(missing === 0 ? [] : [`${missing} more do not fit here`])].join(" · ");
@@ -117,16 +121,18 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const document = toDocument(message, "whole", CAPS);
   const { status, statusText, subject, brief, links } = document;
   const [first] = links;
-  const write = ({ blocks }: Document): DiscordEmbed => ({
+  const write = (paragraphs: WrittenBlock[][]): DiscordEmbed => ({
     title: toDiscord(subject === "" ? statusText : `${statusText} · ${subject}`, DISCORD_LIMITS.title),
     ...(first === undefined ? {} : { url: first.href }),
-    description: blocks
+    description: paragraphs
+      .flat()
       .filter(({ name }) => name !== "top")
       .map((block) => toTexts(block, links))
       .join("\n"),
     color: status === "resolved" ? GREEN : COLORS[message.severity],
     timestamp: formatIso(message.startedAt),
-    fields: blocks
+    fields: paragraphs
+      .flat()
       .filter(({ name }) => name === "top")
       .map((block) => ({ name: block.heading, value: toTexts(block, links), inline: true })),
   });
@@ -134,7 +140,7 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
     // A phone shows this text in its notification.
     content: toDiscord(`${statusText}: ${brief}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
-    embeds: [fit(document, write, measureExcess)],
+    embeds: [fit(document, MARKDOWN, write, measureExcess)],
   };
 }
 

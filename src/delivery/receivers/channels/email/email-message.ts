@@ -4,9 +4,9 @@ import { type Block, type Document, toDocument } from "#delivery/rules/message/d
 import { showsMembers, toMembersFile } from "#delivery/rules/message/group-members.ts";
 import {
   type Dialect,
-  toParagraphs,
   toPlainLines,
-  writeLines,
+  type WrittenBlock,
+  writeParagraphs,
 } from "#delivery/rules/message/write-document.ts";
 import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -70,9 +70,8 @@ function renderTop(block: Block): string[] {
   });
 }
 
-function renderBlock(block: Block): string {
-  const { name, heading } = block;
-  const lines = writeLines(block, HTML).map((pieces) => pieces.join(""));
+function renderBlock({ name, heading, written }: WrittenBlock): string {
+  const lines = written.map((pieces) => pieces.join(""));
   if (name === "links") return `<p>${lines.join(" · ")}</p>`;
   if (name === "advice") {
     return `<p><b>${escapeHtml(heading)}</b></p>\n<blockquote>${lines.join("<br>\n")}</blockquote>`;
@@ -85,7 +84,7 @@ function renderHtml(document: Document, color: string): string {
   const body = [
     `<h2 style="color:${color}">${escapeHtml(document.statusText)}</h2>`,
     `<p><b>${escapeHtml(document.subject)}</b></p>`,
-    ...toParagraphs(document).flatMap((blocks) =>
+    ...writeParagraphs(document, HTML).flatMap((blocks) =>
       blocks[0]?.name === "top"
         ? [`<table cellpadding="3">\n${blocks.flatMap(renderTop).join("\n")}\n</table>`]
         : blocks.map(renderBlock),

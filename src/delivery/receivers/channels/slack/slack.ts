@@ -1,8 +1,8 @@
 /** The channel of Slack, and an alert as its blocks. */
 
-import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
+import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import { type Dialect, fit, toParagraphs, writeLines } from "#delivery/rules/message/write-document.ts";
+import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
 import { countCharacters, joinWithin, toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import {
@@ -100,10 +100,10 @@ const MRKDWN: Dialect = {
   link: (text, cap, href) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(text, cap)}>`,
 };
 
-function toBlocks(paragraph: readonly Block[]): SlackBlock[] {
-  const texts = paragraph.map((block) => [
-    ...(block.heading === "" ? [] : [`*${block.heading}*`]),
-    ...writeLines(block, MRKDWN).map((pieces) => pieces.join("")),
+function toBlocks(paragraph: readonly WrittenBlock[]): SlackBlock[] {
+  const texts = paragraph.map(({ heading, written }) => [
+    ...(heading === "" ? [] : [`*${heading}*`]),
+    ...written.map((pieces) => pieces.join("")),
   ]);
   const [first] = paragraph;
   if (first?.name === "top")
@@ -137,11 +137,11 @@ function open(message: AlertMessage, view: "transition" | "whole", elsewhere?: s
 function render(message: AlertMessage, document: Document): SlackMessage {
   const { status, statusText, subject, brief } = document;
   const sign = status === "resolved" ? "✅" : status === "advice" ? "💡" : SIGNS[message.severity];
-  const write = (fitting: Document) => ({
+  const write = (paragraphs: WrittenBlock[][]) => ({
     text: `${sign} ${statusText}: ${toMrkdwn(brief, 400)}`,
-    blocks: [header(`${sign} ${statusText} · ${subject}`), ...toParagraphs(fitting).flatMap(toBlocks)],
+    blocks: [header(`${sign} ${statusText} · ${subject}`), ...paragraphs.flatMap(toBlocks)],
   });
-  return fit(document, write, (written) => measure(written) - SLACK_LIMITS.total);
+  return fit(document, MRKDWN, write, (written) => measure(written) - SLACK_LIMITS.total);
 }
 
 /** Returns an alert as Block Kit. Hostile text is escaped, and only the message's own links are live. */

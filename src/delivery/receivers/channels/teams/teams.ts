@@ -1,9 +1,9 @@
 /** The channel of Teams, and an alert as its card. */
 
 import { describeBriefly } from "#delivery/rules/message/describe-alert.ts";
-import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
+import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import { type Dialect, fit, toParagraphs, writeLines } from "#delivery/rules/message/write-document.ts";
+import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import {
@@ -101,15 +101,14 @@ const RUNS: Dialect<TextRun> = {
 };
 
 /** Returns the lines of a block. A heading separates the first block of a paragraph from the paragraph before. */
-function toLines(block: Block, isFirst: boolean): RichTextBlock[] {
-  const { name, heading } = block;
+function toLines({ name, heading, written }: WrittenBlock<TextRun>, isFirst: boolean): RichTextBlock[] {
   const isList = name === "top" || name === "members";
   const style =
     name === "headline" || name === "curve" ? {} : ({ spacing: isList ? "none" : "small" } as const);
   const above = isFirst ? ({ separator: true } as const) : ({ spacing: "small" } as const);
   return [
     ...(heading === "" ? [] : [line([run(heading, { weight: "bolder" })], above)]),
-    ...writeLines(block, RUNS).map((runs) => line(runs, style)),
+    ...written.map((runs) => line(runs, style)),
   ];
 }
 
@@ -154,13 +153,13 @@ export function toTeamsMessage(message: AlertMessage): TeamsMessage {
     url: href,
   }));
   const brief = escapeExpressions(`${statusText}: ${toLine(describeBriefly(message), 200)}`);
-  const write = (fitting: Document) => {
-    const lines = toParagraphs(fitting).flatMap((blocks) =>
+  const write = (paragraphs: WrittenBlock<TextRun>[][]) => {
+    const lines = paragraphs.flatMap((blocks) =>
       blocks.flatMap((block, index) => (block.name === "links" ? [] : toLines(block, index === 0))),
     );
     return envelop(brief, [line(title), ...lines], actions);
   };
-  return fit(document, write, (card) => Buffer.byteLength(JSON.stringify(card)) - TEAMS_MAX_BYTES);
+  return fit(document, RUNS, write, (card) => Buffer.byteLength(JSON.stringify(card)) - TEAMS_MAX_BYTES);
 }
 
 /** Returns further cards with the names of the rules that do not fit into the card itself. */
