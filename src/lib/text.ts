@@ -154,6 +154,26 @@ export function joinWithin(pieces: readonly string[], maxChars: number): string 
   return `${pieces.slice(0, kept).join("")}…`;
 }
 
+/** Returns pieces in their order in as few groups as possible. A group exceeds `most` only if it is a single piece. */
+export function packWithin(
+  pieces: readonly string[],
+  most: number,
+  measure: (piece: string) => number,
+): string[][] {
+  const groups: string[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const piece of pieces) {
+    const size = measure(piece);
+    if (used + size > most) {
+      groups.push([]);
+      used = 0;
+    }
+    groups.at(-1)?.push(piece);
+    used += size;
+  }
+  return groups;
+}
+
 /** Longest URL, User-Agent or message in a column. The raw record holds the whole text. */
 export const MAX_TEXT_CHARS = 8_192;
 /** Longest value of a dimension that is indexed or grouped by. */

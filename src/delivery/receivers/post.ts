@@ -1,10 +1,13 @@
 /** Posts a request to a receiver. */
+import { createHash } from "node:crypto";
 import type { Dispatcher } from "undici";
+import { needsNotification } from "#delivery/rules/message/write-document.ts";
 import type { Clock } from "#lib/clock.ts";
 import { adviseTls, parseRetryAfter, readBody } from "#lib/http.ts";
 import type { Secret } from "#lib/secret.ts";
 import { startDeadline } from "#lib/waiting.ts";
-import type { SendOptions, SendResult } from "./channel-definition.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import type { Notifier, SenderContext, SendOptions, SendResult } from "./channel-definition.ts";
 import { classifyStatus, DeliveryError } from "./delivery-error.ts";
 import { type Endpoint, openEndpoint } from "./endpoint.ts";
 
@@ -87,22 +90,45 @@ async function readReply(
 }
 
 /** Returns the code of a failed connection. Its message may contain the request or internal addresses. */
-function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
+export function toUnreachable(thrown: unknown, host: string, cause = thrown): DeliveryError {
   const code =
     thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
-  const advice = thrown instanceof Error ? adviseTls(thrown, "the receiver") : null;
-  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})${advice === null ? "" : `: ${advice}`}`;
+  const advice = cause instanceof Error ? adviseTls(cause, "the receiver") : null;
+  const text = `no answer from ${host} (${code.slice(0, 60)})${advice === null ? "" : `: ${advice}`}`;
   return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
+}
+
+/**
+ * Runs one exchange with a receiver. `toFailure` makes a DeliveryError of anything else that it throws.
+ * @throws {DeliveryError}, or the signal's reason if the caller aborts
+ */
+export async function withinTime<Answer>(
+  { host, timeoutMs, signal }: { host: string } & Pick<PostRequest, "timeoutMs" | "signal">,
+  run: (signal: AbortSignal) => Promise<Answer>,
+  toFailure: (thrown: unknown, host: string) => DeliveryError = toUnreachable,
+): Promise<Answer> {
+  const deadline = startDeadline(timeoutMs, signal, never);
+  try {
+    deadline.signal.throwIfAborted();
+    return await run(deadline.signal);
+  } catch (thrown) {
+    // The status decides, even if the time ran out while the rest of its answer was read.
+    if (thrown instanceof DeliveryError) throw thrown;
+    if (deadline.endedBy() === "caller") throw signal.reason;
+    if (deadline.endedBy() !== "timeout") throw toFailure(thrown, host);
+    const text = `no answer from ${host} in ${timeoutMs / 1_000} s`;
+    throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
+  } finally {
+    deadline.release();
+  }
 }
 
 /**
  * Sends once and resolves on 2xx. Throws DeliveryError, or the signal's reason if the caller aborts. A lost answer
  * counts as ENDPOINT_UNREACHABLE, although the receiver may have the message.
  */
-export async function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
-  const deadline = startDeadline(request.timeoutMs, request.signal, never);
-  try {
-    deadline.signal.throwIfAborted();
+export function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
+  return withinTime({ ...request, host: endpoint.host }, async (signal) => {
     const response = await endpoint.dispatcher.request({
       origin: endpoint.origin,
       path: endpoint.path.reveal(),
@@ -111,21 +137,23 @@ export async function post(endpoint: Endpoint, request: PostRequest): Promise<Re
       body: request.body,
       headersTimeout: 0,
       bodyTimeout: 0,
-      signal: deadline.signal,
+      signal,
     });
-    return await readReply(response, endpoint, request);
-  } catch (thrown) {
-    // The status decides, even if the time ran out while the rest of its answer was read.
-    if (thrown instanceof DeliveryError) throw thrown;
-    if (deadline.endedBy() === "caller") throw request.signal.reason;
-    if (deadline.endedBy() === "timeout") {
-      const text = `no answer from ${endpoint.host} in ${request.timeoutMs / 1_000} s`;
-      throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
-    }
-    throw toUnreachable(thrown, endpoint);
-  } finally {
-    deadline.release();
-  }
+    return readReply(response, endpoint, request);
+  });
+}
+
+/** Returns the body and the headers of a request with JSON and a text file: form data. Without a file it is the JSON alone. */
+export function toFormBody(json: object, file: { readonly name: string; readonly text: string } | null) {
+  const payload = JSON.stringify(json);
+  if (file === null) return { headers: {}, body: payload };
+  const boundary = `longwatch-${createHash("sha256").update(payload).update(file.text).digest("hex")}`;
+  const parts = [
+    `content-disposition: form-data; name="payload_json"\r\ncontent-type: application/json\r\n\r\n${payload}`,
+    `content-disposition: form-data; name="files[0]"; filename="${file.name}"\r\ncontent-type: text/plain; charset=utf-8\r\n\r\n${file.text}`,
+  ];
+  const body = `${parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")}--${boundary}--\r\n`;
+  return { headers: { "content-type": `multipart/form-data; boundary=${boundary}` }, body };
 }
 
 const PROGRESS = /^part (\d{1,3})(?: (.*))?$/s;
@@ -164,6 +192,45 @@ export function postParts(
     if (part !== undefined) await post(part.endpoint, { ...part, timeoutMs, clock, signal: sending.signal });
     return null;
   });
+}
+
+/**
+ * Returns the `createSender` of a channel with one address, to which every body of a message is posted in order as JSON.
+ * `confirms` is that of a request. The sender throws a UsageError for a bad URL.
+ */
+export function createPoster(
+  toBodies: (message: AlertMessage) => readonly object[],
+  confirms: NonNullable<PostRequest["confirms"]>,
+) {
+  return (options: SenderContext & { readonly name: string; readonly url: Secret }): Notifier["send"] => {
+    const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
+    return async (message, sending) => {
+      const parts = toBodies(message).map((body) => ({ endpoint, body: JSON.stringify(body), confirms }));
+      return postParts(parts, options, sending);
+    };
+  };
+}
+
+interface InPlace<Place> {
+  /** Returns false if the message was deleted or can no longer be edited. */
+  readonly edit: (posted: Place) => Promise<boolean>;
+  readonly note: (posted: Place) => Promise<unknown>;
+  /** Returns where the message was posted; null if the receiver does not say. */
+  readonly post: () => Promise<Place | null>;
+}
+
+/**
+ * Edits the message that was posted for an earlier transition, and adds a note if the transition has to notify, because an
+ * edit notifies nobody. Posts the message if there is none to edit. Returns where the message is.
+ */
+export async function sendInPlace<Place>(
+  message: AlertMessage,
+  posted: Place | null,
+  { edit, note, post: postAnew }: InPlace<Place>,
+): Promise<Place | null> {
+  if (posted === null || !(await edit(posted))) return postAnew();
+  if (needsNotification(message)) await note(posted);
+  return posted;
 }
 
 /**

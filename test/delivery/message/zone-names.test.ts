@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import {
-  readPostedLabels,
-  readPostedSeverity,
+  readPosted,
   toAlertmanagerAlerts,
   toPostedReference,
 } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
@@ -69,8 +68,7 @@ test("Alertmanager gets the zone's labels, and an alert whose zone has new label
     labels: { team: "edge", zone_id: "101" },
     annotations: { zone_name: "shop" },
   });
-  const reference = toPostedReference(before);
-  const posted = { posted: readPostedSeverity(reference), postedLabels: readPostedLabels(reference) };
+  const posted = readPosted(toPostedReference(before));
   expect(posted).toEqual({ posted: "critical", postedLabels: { team: "edge" } });
   expect(toAlertmanagerAlerts(before, { ...options, ...posted })).toHaveLength(1);
   const after = messageOf({ ...ZONE, zoneLabels: { team: "shop" }, reason: "repeat" });
@@ -81,5 +79,5 @@ test("Alertmanager gets the zone's labels, and an alert whose zone has new label
   const over = messageOf({ ...ZONE, zoneLabels: {}, state: "resolved", reason: "resolved", endedAt: NOW });
   expect(toAlertmanagerAlerts(over, { ...options, ...posted })[0]?.labels).toMatchObject({ team: "edge" });
   for (const odd of ["critical", "critical {", 'critical {"a":1}', "x {}", null])
-    expect(readPostedLabels(odd)).toEqual({});
+    expect(readPosted(odd).postedLabels).toEqual({});
 });

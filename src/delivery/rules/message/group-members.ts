@@ -222,6 +222,11 @@ function* packNames(members: readonly Member[], lineChars: number, measure: Meas
   if (texts.length > 0) yield { text: texts.join(""), names: texts.length };
 }
 
+/** Returns the attachment of a message that lists its group's members and has no space for `rest`; null without one. */
+export function toAttachment(message: AlertMessage, rest: readonly Member[] = []): string | null {
+  return rest.length > 0 && showsMembers(message) ? toMembersFile(message) : null;
+}
+
 /** Returns all members as a table for an attachment: tab-separated, one harmless line each. */
 export function toMembersFile({
   members = [],

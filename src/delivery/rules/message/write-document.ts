@@ -1,6 +1,6 @@
 /** Writes a document in the dialect of a receiver or as plain text, and as much of it as fits. */
 
-import { countCharacters, cutText } from "#lib/text.ts";
+import { countCharacters, cutText, escapeMarkup, joinWithin } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { NOTICED } from "#model/words.ts";
 import type { Block, Document, Line } from "./document.ts";
@@ -24,6 +24,24 @@ export function toInertPlain(text: string): string {
   return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
 }
 
+/** Returns what stands for a character in a receiver's markup. */
+type Escape = (character: string) => string;
+
+/** Returns a harmless line escaped, of at most `maxChars` code points. No escape is cut in half. */
+export function escapeWithin(line: string, maxChars: number, escape: Escape): string {
+  return joinWithin(Array.from(line, escape), maxChars);
+}
+
+/** Returns harmless lines as an escaped quotation of at most `maxChars` code points. */
+export function quoteWithin(lines: readonly string[], maxChars: number, escape: Escape): string {
+  const pieces = lines.flatMap((line, index) => [
+    ...(index === 0 ? [] : ["\n"]),
+    "> ",
+    ...Array.from(line, escape),
+  ]);
+  return joinWithin(pieces, maxChars);
+}
+
 /** The markup of a receiver for the pieces of a line. `cap` is the maximum length of the result in code points. */
 export type Dialect<Written = string> = Readonly<
   Record<Line[number]["as"], (text: string, cap: number, href: string) => Written>
@@ -42,7 +60,7 @@ export interface WrittenBlock<Written = string> extends Block {
 }
 
 /** Returns the written blocks of a document by paragraph. */
-export function writeParagraphs<Written>(
+function writeParagraphs<Written>(
   document: Pick<Document, "blocks">,
   dialect: Dialect<Written>,
 ): WrittenBlock<Written>[][] {
@@ -93,6 +111,55 @@ export function toPlainLines(document: Pick<Document, "blocks">, escape = (text:
       return [`${escape(heading)}${name === "advice" ? "" : ":"}`, ...lines.map((line) => `  ${line}`)];
     }),
   ]);
+}
+
+/** Prevents mail programs from turning `a@b` into an address. */
+export function unlink(text: string): string {
+  return text.replaceAll("@", "@\u2060");
+}
+
+function escapeHtml(text: string): string {
+  return escapeMarkup(unlink(text));
+}
+
+const HTML: Dialect = {
+  label: (text) => `<b>${escapeHtml(text)}</b>: `,
+  own: escapeHtml,
+  text: escapeHtml,
+  code: (text) => `<code>${escapeHtml(text)}</code>`,
+  link: (text, _, href) => `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(text)}</a>`,
+};
+
+function renderTop(block: Block): string[] {
+  return block.lines.map(([value, numbers], index) => {
+    const heading = index === 0 ? escapeHtml(block.heading) : "";
+    const cells = (numbers?.cells ?? []).map((cell) => `<td align="right">${cell}</td>`);
+    return `<tr><td>${heading}</td><td><code>${escapeHtml(value?.text ?? "")}</code></td>${cells.join("")}</tr>`;
+  });
+}
+
+function renderBlock({ name, heading, written }: WrittenBlock): string {
+  const lines = written.map((pieces) => pieces.join(""));
+  if (name === "links") return `<p>${lines.join(" · ")}</p>`;
+  if (name === "advice") {
+    return `<p><b>${escapeHtml(heading)}</b></p>\n<blockquote>${lines.join("<br>\n")}</blockquote>`;
+  }
+  const above = heading === "" ? [] : [`${escapeHtml(heading)}:`];
+  return `<p>${[...above, ...lines].join("<br>\n")}</p>`;
+}
+
+/** Returns a document as a page of HTML. `color` is that of its title. */
+export function toHtml(document: Document, color: string): string {
+  const body = [
+    `<h2 style="color:${color}">${escapeHtml(document.statusText)}</h2>`,
+    `<p><b>${escapeHtml(document.subject)}</b></p>`,
+    ...writeParagraphs(document, HTML).flatMap((blocks) =>
+      blocks[0]?.name === "top"
+        ? [`<table cellpadding="3">\n${blocks.flatMap(renderTop).join("\n")}\n</table>`]
+        : blocks.map(renderBlock),
+    ),
+  ].join("\n");
+  return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
 }
 
 /** Returns the document without the blocks of these names. */

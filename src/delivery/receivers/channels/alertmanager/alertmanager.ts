@@ -11,7 +11,7 @@ import {
   toPlainOf,
 } from "#delivery/rules/message/write-document.ts";
 import { formatIso } from "#lib/format.ts";
-import { toLine } from "#lib/text.ts";
+import { packWithin, toLine } from "#lib/text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { SEVERITIES } from "#model/kinds.ts";
@@ -23,31 +23,12 @@ import {
   type SenderOptions,
   secretText,
 } from "../../channel-definition.ts";
+import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
 
 type Severity = AlertMessage["severity"];
 
-/** One element of `POST /api/v2/alerts`. */
-interface AlertmanagerAlert {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** RFC 3339. */
-  readonly startsAt: string;
-  readonly endsAt: string;
-  readonly generatorURL?: string;
-}
-
-const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
-  spike: "LongwatchSpike",
-  "new-rule": "LongwatchNewRule",
-  sources: "LongwatchSources",
-  "action-change": "LongwatchActionChange",
-  "silent-rule": "LongwatchSilentRule",
-  late: "LongwatchLate",
-  self: "LongwatchSelf",
-  weekly: "LongwatchWeekly",
-};
 const LABEL_CHARS = 200;
 export const MAX_BODY_BYTES = 900_000;
 const MEMBER_ROWS = 10;
@@ -61,7 +42,7 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
   const { zoneId, ruleId, kind, fingerprint } = message;
   const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
   return {
-    alertname: NAMES[kind],
+    alertname: `Longwatch${kind.replace(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`,
     severity,
     fingerprint: toLine(fingerprint, 255),
     ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
@@ -107,20 +88,12 @@ function nameLinks(links: readonly SafeLink[]): Record<string, string> {
 type ZoneLabels = Readonly<Record<string, string>>;
 const zoneLabels = z.record(z.string(), z.string());
 
-/** Returns the severity in a channel's reference; null for any other text. */
-export function readPostedSeverity(reference: string | null): Severity | null {
+/** Returns the severity and the zone's labels in a channel's reference; null, and none, for any other text. */
+export function readPosted(reference: string | null) {
   const [word] = (reference ?? "").split(" ", 1);
-  return SEVERITIES.find((severity) => severity === word) ?? null;
-}
-
-/** Returns the zone's labels in a channel's reference; none for any other text. */
-export function readPostedLabels(reference: string | null): ZoneLabels {
   const [, json = "{}"] = /^\w+ (\{.*\})$/s.exec(reference ?? "") ?? [];
-  try {
-    return zoneLabels.parse(JSON.parse(json));
-  } catch {
-    return {};
-  }
+  const posted = SEVERITIES.find((severity) => severity === word) ?? null;
+  return { posted, postedLabels: readReply(json, zoneLabels) ?? {} };
 }
 
 /** Returns the labels of an alert that may change while it fires, as the reference for its next message. */
@@ -145,13 +118,14 @@ export function toAlertmanagerAlerts(
     /** Labels for every alert. If names are equal, Longwatch's own labels replace these. */
     readonly labels?: Readonly<Record<string, string>>;
   },
-): AlertmanagerAlert[] {
+) {
   const { atMs, posted, firingForMs, labels: own = {}, postedLabels = {} } = options;
   const { zoneLabels: zone = {} } = message;
   const generatorURL = toDocument(message, "whole", CAPS).links[0]?.href;
   const annotations = toAnnotations(message);
   const isResolved = message.state === "resolved" || isEnding(message.reason);
-  const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {
+  // An element of `POST /api/v2/alerts`. Times are RFC 3339.
+  const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number) => {
     const labels = { ...ofZone, ...own };
     const span = {
       startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
@@ -170,20 +144,10 @@ export function toAlertmanagerAlerts(
 }
 
 /** Returns the request bodies in order. A proxy in front of Alertmanager may refuse more than a megabyte. */
-function toAlertmanagerBodies(alerts: readonly AlertmanagerAlert[]): readonly string[] {
-  const bodies: string[][] = [];
-  let used = Number.POSITIVE_INFINITY;
-  for (const alert of alerts) {
-    const json = JSON.stringify(alert);
-    const bytes = Buffer.byteLength(json) + 1;
-    if (used + bytes > MAX_BODY_BYTES) {
-      bodies.push([]);
-      used = 2;
-    }
-    bodies.at(-1)?.push(json);
-    used += bytes;
-  }
-  return bodies.map((parts) => `[${parts.join(",")}]`);
+function toAlertmanagerBodies(alerts: readonly object[]): readonly string[] {
+  const written = alerts.map((alert) => JSON.stringify(alert));
+  const packed = packWithin(written, MAX_BODY_BYTES - 2, (json) => Buffer.byteLength(json) + 1);
+  return packed.map((parts) => `[${parts.join(",")}]`);
 }
 
 const DEFAULT_FIRING_HOURS = 24;
@@ -212,15 +176,8 @@ function createSender(options: Options): Notifier["send"] {
   const firingForMs = firingForHours * HOUR_MS;
   const endpoint = extendEndpoint(openEndpoint(name, options.url, options.network ?? {}), "/api/v2/alerts");
   return async (message, { signal, providerReference }) => {
-    const posted = readPostedSeverity(providerReference);
-    const postedLabels = readPostedLabels(providerReference);
-    const alerts = toAlertmanagerAlerts(message, {
-      atMs: clock(),
-      posted,
-      postedLabels,
-      firingForMs,
-      labels,
-    });
+    const posted = readPosted(providerReference);
+    const alerts = toAlertmanagerAlerts(message, { ...posted, atMs: clock(), firingForMs, labels });
     const bodies = toAlertmanagerBodies(alerts);
     for (const body of bodies) {
       await post(endpoint, {

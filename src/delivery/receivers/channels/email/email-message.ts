@@ -1,14 +1,9 @@
 import { createHash } from "node:crypto";
 import { describeReason } from "#delivery/rules/message/describe-alert.ts";
-import { type Block, type Document, toDocument } from "#delivery/rules/message/document.ts";
-import { showsMembers, toMembersFile } from "#delivery/rules/message/group-members.ts";
-import {
-  type Dialect,
-  toPlainLines,
-  type WrittenBlock,
-  writeParagraphs,
-} from "#delivery/rules/message/write-document.ts";
-import { cutText, escapeMarkup, toLine } from "#lib/text.ts";
+import { toDocument } from "#delivery/rules/message/document.ts";
+import { toAttachment } from "#delivery/rules/message/group-members.ts";
+import { toHtml, toPlainLines, unlink } from "#delivery/rules/message/write-document.ts";
+import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
 
@@ -29,68 +24,15 @@ export interface EmailMessage {
   readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
 }
 
-const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
-  critical: "#b71c1c",
-  error: "#bf360c",
-  warning: "#8d6e00",
-  info: "#0d47a1",
-};
+const COLORS = { critical: "#b71c1c", error: "#bf360c", warning: "#8d6e00", info: "#0d47a1" } as const;
 const GREEN = "#1b5e20";
 const TEXT = "text/plain; charset=utf-8";
 export const MEMBER_ROWS = 20;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 4_000, elsewhere: "attached" } as const;
 
-/** Prevents mail programs from turning `a@b` into an address. */
-function unlink(text: string): string {
-  return text.replaceAll("@", "@\u2060");
-}
-
-function escapeHtml(text: string): string {
-  return escapeMarkup(unlink(text));
-}
-
 /** Returns a text for a Message-ID, because the episode's key may contain any character. */
 function toThreadId({ dedupeKey }: AlertMessage): string {
   return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
-}
-
-const HTML: Dialect = {
-  label: (text) => `<b>${escapeHtml(text)}</b>: `,
-  own: escapeHtml,
-  text: escapeHtml,
-  code: (text) => `<code>${escapeHtml(text)}</code>`,
-  link: (text, _, href) => `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(text)}</a>`,
-};
-
-function renderTop(block: Block): string[] {
-  return block.lines.map(([value, numbers], index) => {
-    const heading = index === 0 ? escapeHtml(block.heading) : "";
-    const cells = (numbers?.cells ?? []).map((cell) => `<td align="right">${cell}</td>`);
-    return `<tr><td>${heading}</td><td><code>${escapeHtml(value?.text ?? "")}</code></td>${cells.join("")}</tr>`;
-  });
-}
-
-function renderBlock({ name, heading, written }: WrittenBlock): string {
-  const lines = written.map((pieces) => pieces.join(""));
-  if (name === "links") return `<p>${lines.join(" · ")}</p>`;
-  if (name === "advice") {
-    return `<p><b>${escapeHtml(heading)}</b></p>\n<blockquote>${lines.join("<br>\n")}</blockquote>`;
-  }
-  const above = heading === "" ? [] : [`${escapeHtml(heading)}:`];
-  return `<p>${[...above, ...lines].join("<br>\n")}</p>`;
-}
-
-function renderHtml(document: Document, color: string): string {
-  const body = [
-    `<h2 style="color:${color}">${escapeHtml(document.statusText)}</h2>`,
-    `<p><b>${escapeHtml(document.subject)}</b></p>`,
-    ...writeParagraphs(document, HTML).flatMap((blocks) =>
-      blocks[0]?.name === "top"
-        ? [`<table cellpadding="3">\n${blocks.flatMap(renderTop).join("\n")}\n</table>`]
-        : blocks.map(renderBlock),
-    ),
-  ].join("\n");
-  return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
 }
 
 /** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
@@ -113,6 +55,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
   const view = isAddition ? "transition" : "whole";
   const document = toDocument(message, view, { members: MEMBERS });
   const { status, statusText, subject, headline } = document;
+  const content = toAttachment(message, document.members?.rest);
   const thread = `longwatch.${toThreadId(message)}`;
   const root = `<${thread}@${domain}>`;
   // A mailbox that got no earlier mail of the alert has nothing to thread by.
@@ -126,7 +69,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
     ...(isFirst ? {} : { inReplyTo: root, references: root }),
     subject: isFirst ? title : `Re: ${title}`,
     text: `${[unlink(`${statusText}: ${subject}`), "", ...toPlainLines(document, unlink)].join("\n")}\n`,
-    html: renderHtml(document, status === "resolved" ? GREEN : COLORS[message.severity]),
+    html: toHtml(document, status === "resolved" ? GREEN : COLORS[message.severity]),
     priority: isUrgent && message.reason !== "advice" ? "high" : "normal",
     headers: {
       "auto-submitted": "auto-generated",
@@ -134,8 +77,6 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
       "x-longwatch-state": message.state,
       "x-longwatch-severity": message.severity,
     },
-    ...(showsMembers(message) && (document.members?.rest.length ?? 0) > 0
-      ? { attachments: [{ filename: "rules.txt", content: toMembersFile(message), contentType: TEXT }] }
-      : {}),
+    ...(content === null ? {} : { attachments: [{ filename: "rules.txt", content, contentType: TEXT }] }),
   };
 }

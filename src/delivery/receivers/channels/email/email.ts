@@ -2,8 +2,6 @@
 import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
 import { z } from "zod";
 import { toError, UsageError } from "#lib/errors.ts";
-import { adviseTls } from "#lib/http.ts";
-import { startDeadline } from "#lib/waiting.ts";
 import {
   defineChannel,
   type Notifier,
@@ -13,7 +11,7 @@ import {
 } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
 import { ALLOWED_BY, createGuardedConnector, refuseHost } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS } from "../../post.ts";
+import { POST_TIMEOUT_MS, toUnreachable, withinTime } from "../../post.ts";
 import { MEMBER_ROWS, toEmailMessage } from "./email-message.ts";
 
 const settings = {
@@ -32,7 +30,6 @@ const settings = {
 type Options = SenderOptions<typeof settings>;
 
 const ADDRESS = /^[^\s<>()[\],;:"@\\]+@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)$/;
-const never = new AbortController().signal;
 
 function findMistakes({ host, tls, from, to, network = {} }: Options): string[] {
   const allowPrivate = network.allowPrivateNetworks ?? false;
@@ -84,35 +81,30 @@ function createSender(options: Options): Notifier["send"] {
     const settled = readSettled(progress);
     const rest = to.filter((address) => !settled.includes(address));
     if (rest.length === 0) return { providerReference: null };
-    const deadline = startDeadline(timeoutMs, signal, never);
-    try {
-      deadline.signal.throwIfAborted();
-      const { attachments = [], ...said } = toEmailMessage(message, domain);
-      const mail = {
-        ...said,
-        attachments: [...attachments],
-        from: { name: "Longwatch", address: from },
-        to: [...to],
-        envelope: { from, to: rest },
-        date: new Date(clock()),
-        signal: deadline.signal,
-      };
-      // Loaded for the first mail: most processes send none, and it is a tenth of what they would load.
-      const { default: nodemailer } = await import("nodemailer");
-      // The transport is created for each mail, because it holds the password as plain text and every connection is
-      // checked.
-      const sending = nodemailer.createTransport(toTransport(options)).sendMail(mail);
-      const sent = await (settled.length === 0 ? sending : sending.catch(toRefusals));
-      settleRecipients(to, sent, { host, ...(onProgress === undefined ? {} : { onProgress }) });
-      return { providerReference: null };
-    } catch (thrown) {
-      if (deadline.endedBy() === "caller") throw signal.reason;
-      if (deadline.endedBy() !== "timeout") throw toSmtpFailure(thrown, host);
-      const text = `no answer from ${host} in ${timeoutMs / 1_000} s`;
-      throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
-    } finally {
-      deadline.release();
-    }
+    return withinTime(
+      { host, timeoutMs, signal },
+      async (until) => {
+        const { attachments = [], ...said } = toEmailMessage(message, domain);
+        const mail = {
+          ...said,
+          attachments: [...attachments],
+          from: { name: "Longwatch", address: from },
+          to: [...to],
+          envelope: { from, to: rest },
+          date: new Date(clock()),
+          signal: until,
+        };
+        // Loaded for the first mail: most processes send none, and it is a tenth of what they would load.
+        const { default: nodemailer } = await import("nodemailer");
+        // The transport is created for each mail, because it holds the password as plain text and every connection is
+        // checked.
+        const sending = nodemailer.createTransport(toTransport(options)).sendMail(mail);
+        const sent = await (settled.length === 0 ? sending : sending.catch(toRefusals));
+        settleRecipients(to, sent, { host, ...(onProgress === undefined ? {} : { onProgress }) });
+        return { providerReference: null };
+      },
+      toSmtpFailure,
+    );
   };
 }
 
@@ -185,21 +177,17 @@ const UNTRUSTED = /self-signed certificate|issuer certificate|verify the first c
  * reply is repeated, because its text may contain our message.
  */
 function toSmtpFailure(thrown: unknown, host: string): DeliveryError {
-  if (thrown instanceof DeliveryError) return thrown;
-  const error: Error & { responseCode?: unknown; code?: unknown } = toError(thrown);
-  const { responseCode, code } = error;
+  const error: Error & { responseCode?: unknown } = toError(thrown);
+  const { responseCode } = error;
   if (typeof responseCode === "number" && responseCode >= 400) {
     const text = `${host} answered ${responseCode}`;
     return responseCode < 500
       ? new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text })
       : new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
   }
-  const shown = typeof code === "string" ? code.slice(0, 60) : "UNKNOWN";
   // The mail library replaces Node's code by its own, and keeps the text.
   const cause = UNTRUSTED.test(error.message)
     ? Object.assign(new Error(), { code: "SELF_SIGNED_CERT_IN_CHAIN" })
     : error;
-  const advice = adviseTls(cause, "the receiver");
-  const text = `no answer from ${host} (${shown})${advice === null ? "" : `: ${advice}`}`;
-  return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
+  return toUnreachable(error, host, cause);
 }

@@ -1,10 +1,8 @@
 /** The channel of a Slack app. */
 
 import { z } from "zod";
-import { needsNotification } from "#delivery/rules/message/write-document.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
   defineChannel,
   type Notifier,
@@ -14,7 +12,7 @@ import {
 } from "../../channel-definition.ts";
 import { DeliveryError, readReply } from "../../delivery-error.ts";
 import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post, sendParts } from "../../post.ts";
+import { POST_TIMEOUT_MS, post, sendInPlace, sendParts } from "../../post.ts";
 import {
   MEMBER_ROWS,
   NO_PREVIEWS,
@@ -48,21 +46,6 @@ function toReference(place: SlackPlace | null): string | null {
   return readReference(reference) === null ? null : reference;
 }
 
-/** Returns false if the message can no longer be updated. */
-async function update(
-  api: SlackApi,
-  posted: SlackPlace,
-  message: AlertMessage,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (!(await api.update(posted, toWholeSlackMessage(message), signal))) return false;
-  if (needsNotification(message)) {
-    const { text } = toSlackMessage(message);
-    await api.post({ channel: posted.channel, thread_ts: posted.ts, reply_broadcast: true, text }, signal);
-  }
-  return true;
-}
-
 /**
  * Sends to Slack with a bot token: one message per alert, updated in place. An update notifies nobody, so a transition
  * that needs a notification is also posted in the thread and shown in the channel. A long list of rules is in the
@@ -82,8 +65,17 @@ function createSender({ channel, ...options }: Options): Notifier["send"] {
         await api.post({ ...where, ...part }, signal);
         return reference;
       }
-      if (posted !== null && (await update(api, posted, message, signal))) return reference;
-      return toReference(await api.post({ channel, ...toWholeSlackMessage(message) }, signal));
+      const whole = toWholeSlackMessage(message);
+      const place = await sendInPlace(message, posted, {
+        edit: (at) => api.update(at, whole, signal),
+        note: (at) => {
+          const { text } = toSlackMessage(message);
+          const thread = { channel: at.channel, thread_ts: at.ts, reply_broadcast: true };
+          return api.post({ ...thread, text }, signal);
+        },
+        post: () => api.post({ channel, ...whole }, signal),
+      });
+      return toReference(place);
     });
   };
 }

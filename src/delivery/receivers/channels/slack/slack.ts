@@ -2,18 +2,17 @@
 
 import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
-import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
-import { countCharacters, joinWithin, toLine, toLines } from "#lib/text.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
 import {
-  defineChannel,
-  type Notifier,
-  networkSettings,
-  type SenderOptions,
-  secretText,
-} from "../../channel-definition.ts";
-import { openEndpoint } from "../../endpoint.ts";
-import { postParts } from "../../post.ts";
+  type Dialect,
+  escapeWithin,
+  fit,
+  quoteWithin,
+  type WrittenBlock,
+} from "#delivery/rules/message/write-document.ts";
+import { countCharacters, packWithin, toLine, toLines } from "#lib/text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { defineChannel, networkSettings, secretText } from "../../channel-definition.ts";
+import { createPoster } from "../../post.ts";
 
 /**
  * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference).
@@ -21,16 +20,21 @@ import { postParts } from "../../post.ts";
  */
 export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks: 50, total: 13_000 } as const;
 
-interface MrkdwnText {
-  readonly type: "mrkdwn";
-  readonly text: string;
-  /** Prevents Slack from finding links and names on its own. */
-  readonly verbatim: true;
+/** `verbatim` prevents Slack from finding links and names on its own. */
+const mrkdwn = (text: string) => ({ type: "mrkdwn", text, verbatim: true }) as const;
+
+const section = (text: string) => ({ type: "section", text: mrkdwn(text) }) as const;
+
+/** Escapes hostile text for a plain_text object, which formats nothing but may decode entities. No entity is left. */
+function header(text: string) {
+  const line = toLine(text, SLACK_LIMITS.header);
+  const plain = escapeWithin(line, SLACK_LIMITS.header, (one) => PLAIN_LOOKALIKES[one] ?? one);
+  return { type: "header", text: { type: "plain_text", text: plain, emoji: false } } as const;
 }
 
+type MrkdwnText = ReturnType<typeof mrkdwn>;
 type SlackBlock =
-  | { readonly type: "header"; readonly text: { type: "plain_text"; text: string; emoji: false } }
-  | { readonly type: "section"; readonly text: MrkdwnText }
+  | ReturnType<typeof header | typeof section>
   | { readonly type: "section"; readonly fields: readonly MrkdwnText[] }
   | { readonly type: "context"; readonly elements: readonly MrkdwnText[] };
 
@@ -40,51 +44,21 @@ export interface SlackMessage {
   readonly blocks: readonly SlackBlock[];
 }
 
-function mrkdwn(text: string): MrkdwnText {
-  return { type: "mrkdwn", text, verbatim: true };
-}
-
-function section(text: string): SlackBlock {
-  return { type: "section", text: mrkdwn(text) };
-}
-
-function header(text: string): SlackBlock {
-  return {
-    type: "header",
-    text: { type: "plain_text", text: toSlackPlain(text, SLACK_LIMITS.header), emoji: false },
-  };
-}
-
 /** Joins whole pieces into as few sections as possible. No section exceeds its limit. */
 function packSections(pieces: readonly string[], separator: string): SlackBlock[] {
-  const texts: string[] = [];
-  for (const piece of pieces) {
-    const last = texts.at(-1);
-    const isFull = last === undefined || last.length + separator.length + piece.length > SLACK_LIMITS.section;
-    if (isFull) texts.push(piece);
-    else texts[texts.length - 1] = `${last}${separator}${piece}`;
-  }
-  return texts.map(section);
+  const [most, beside] = [SLACK_LIMITS.section + separator.length, separator.length];
+  return packWithin(pieces, most, ({ length }) => length + beside).map((some) =>
+    section(some.join(separator)),
+  );
 }
 
-const SIGNS: Readonly<Record<AlertMessage["severity"], string>> = {
-  critical: "🔴",
-  error: "🟠",
-  warning: "🟡",
-  info: "🔵",
-};
+const SIGNS = { critical: "🔴", error: "🟠", warning: "🟡", info: "🔵" } as const;
 
 const measureMrkdwn = (text: string) => countCharacters(toMrkdwn(text, SLACK_LIMITS.section));
 export const MEMBER_ROWS = 8;
 const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 110, chars: 900, measure: measureMrkdwn } as const;
-/** Number of sections with names in one further message. More would exceed the limit over all blocks. */
-const PART_SECTIONS = 4;
-const PART_LINE_CHARS = 2_800;
-const PART_ROOM = {
-  chars: PART_SECTIONS * (PART_LINE_CHARS + 1),
-  lineChars: PART_LINE_CHARS,
-  measure: measureMrkdwn,
-} as const;
+/** Four sections with names in one further message. More would exceed the limit over all blocks. */
+const PART_ROOM = { chars: 4 * 2_801, lineChars: 2_800, measure: measureMrkdwn } as const;
 const CAPS = { title: 100, verdict: 200, facts: 250, commands: 400, top: 120 } as const;
 const ADVICE = { maxLines: 30, maxChars: 2_800 } as const;
 /** The advice below a verdict, which knows more than the rule. */
@@ -105,18 +79,15 @@ function toBlocks(paragraph: readonly WrittenBlock[]): SlackBlock[] {
     ...(heading === "" ? [] : [`*${heading}*`]),
     ...written.map((pieces) => pieces.join("")),
   ]);
+  const lines = texts.flat();
   const [first] = paragraph;
   if (first?.name === "top")
-    return [{ type: "section", fields: texts.map((lines) => mrkdwn(lines.join("\n"))) }];
-  if (first?.name === "commands") return [{ type: "context", elements: texts.flat().map(mrkdwn) }];
+    return [{ type: "section", fields: texts.map((some) => mrkdwn(some.join("\n"))) }];
+  if (first?.name === "commands") return [{ type: "context", elements: lines.map(mrkdwn) }];
   // Links are text, because Slack shows a warning for a button whose clicks no app handles.
-  if (first?.name === "links") {
-    return packSections(
-      texts.flat().filter((link) => link.length <= MAX_LINK_CHARS),
-      " · ",
-    );
-  }
-  if (first?.name !== "advice") return packSections(texts.flat(), "\n");
+  const links = lines.filter(({ length }) => length <= MAX_LINK_CHARS);
+  if (first?.name === "links") return packSections(links, " · ");
+  if (first?.name !== "advice") return packSections(lines, "\n");
   const text = first.lines.map(([run]) => run?.text ?? "").join("\n");
   return [section(`*${first.heading}*\n${toMrkdwnQuote(text, { ...ADVICE, maxChars: first.cap })}`)];
 }
@@ -167,56 +138,35 @@ export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-/** Formatting characters of mrkdwn, replaced by characters that look alike and have no meaning. */
-const LOOKALIKES: Readonly<Record<string, string>> = { "*": "∗", _: "ˍ", "~": "∼", "`": "ˋ" };
+/** Entities, and look-alikes without a meaning for the formatting characters of mrkdwn. */
+const PROSE: Readonly<Record<string, string>> = { ...ENTITIES, "*": "∗", _: "ˍ", "~": "∼", "`": "ˋ" };
 const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "＆", "<": "‹", ">": "›" };
 /** Prevents Slack from interpreting `@channel`, `#general` and `:smile:`. */
 const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
 
-/** Escapes hostile text for a plain_text object, which formats nothing but may decode entities. No entity is left. */
-function toSlackPlain(text: string, maxChars: number): string {
-  const pieces = Array.from(toLine(text, maxChars), (character) => PLAIN_LOOKALIKES[character] ?? character);
-  return joinWithin(pieces, maxChars);
-}
-
-function escapeProse(line: string): string[] {
-  const unmentioned = line.replace(MENTIONS, (mark) => `${mark}\u2060`);
-  return Array.from(unmentioned, (character) => ENTITIES[character] ?? LOOKALIKES[character] ?? character);
-}
+const escapeProse = (character: string) => PROSE[character] ?? character;
+const unmention = (line: string) => line.replace(MENTIONS, (mark) => `${mark}\u2060`);
 
 /**
  * Escapes hostile prose for a mrkdwn text: one line that cannot format, link or mention, of at most `maxChars` code
  * points.
  */
 export function toMrkdwn(text: string, maxChars: number): string {
-  return joinWithin(escapeProse(toLine(text, maxChars)), maxChars);
+  return escapeWithin(unmention(toLine(text, maxChars)), maxChars, escapeProse);
 }
 
 /** Escapes hostile text and quotes it line by line. */
 export function toMrkdwnQuote(text: string, limits: { maxLines: number; maxChars: number }): string {
-  const lines = toLines(text, limits);
-  const pieces = lines.flatMap((line, index) => [...(index === 0 ? [] : ["\n"]), "> ", ...escapeProse(line)]);
-  return joinWithin(pieces, limits.maxChars);
+  return quoteWithin(toLines(text, limits).map(unmention), limits.maxChars, escapeProse);
 }
 
 /** Escapes a hostile value for a code span. Only the backtick, which would end the span, is replaced. */
 export function toMrkdwnCode(text: string, maxChars: number): string {
-  const line = toLine(text, maxChars);
-  const pieces = Array.from(line === "" ? "-" : line, (character) => {
-    return character === "`" ? "ˋ" : (ENTITIES[character] ?? character);
-  });
-  return `\`${joinWithin(pieces, maxChars - 2)}\``;
+  const escape = (character: string) => (character === "`" ? "ˋ" : (ENTITIES[character] ?? character));
+  return `\`${escapeWithin(toLine(text, maxChars) || "-", maxChars - 2, escape)}\``;
 }
 
 export const NO_PREVIEWS = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
-
-const settings = {
-  /** The URL of an incoming webhook. Anyone with the URL can post. */
-  url: secretText,
-  ...networkSettings,
-};
-
-type Options = SenderOptions<typeof settings>;
 
 /** Returns the message that the channel shows, and further messages for the rules that do not fit into it. */
 function renderSlack(message: AlertMessage) {
@@ -224,26 +174,16 @@ function renderSlack(message: AlertMessage) {
 }
 
 /**
- * Sends to Slack's incoming webhook, which cannot edit and has no idempotency key: after a lost reply the channel shows
- * the message twice. A long list of rules follows in further messages.
- * @throws {UsageError} for a bad URL
+ * Slack's incoming webhook, which cannot edit and has no idempotency key: after a lost reply the channel shows the message
+ * twice. A long list of rules follows in further messages.
  */
-function createSender(options: Options): Notifier["send"] {
-  const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
-  const confirms = ({ body }: { readonly body: string }) => body.trim() === "ok";
-  return async (message, sending) => {
-    const bodies = renderSlack(message).map((part) => JSON.stringify({ ...part, ...NO_PREVIEWS }));
-    return postParts(
-      bodies.map((body) => ({ endpoint, body, confirms })),
-      options,
-      sending,
-    );
-  };
-}
-
 export const slack = defineChannel({
   kind: "slack",
-  settings,
+  settings: {
+    /** The URL of an incoming webhook. Anyone with the URL can post. */
+    url: secretText,
+    ...networkSettings,
+  },
   example: { url: "https://hooks.slack.example/services/T0/B0/example-path" },
   capabilities: {
     rate: { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
@@ -254,5 +194,8 @@ export const slack = defineChannel({
     limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: renderSlack,
-  createSender,
+  createSender: createPoster(
+    (message) => renderSlack(message).map((part) => ({ ...part, ...NO_PREVIEWS })),
+    ({ body }) => body.trim() === "ok",
+  ),
 });

@@ -6,15 +6,8 @@ import { partMembers, showsMembers } from "#delivery/rules/message/group-members
 import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import {
-  defineChannel,
-  type Notifier,
-  networkSettings,
-  type SenderOptions,
-  secretText,
-} from "../../channel-definition.ts";
-import { openEndpoint } from "../../endpoint.ts";
-import { postParts } from "../../post.ts";
+import { defineChannel, networkSettings, secretText } from "../../channel-definition.ts";
+import { createPoster } from "../../post.ts";
 
 /** Limit of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
 export const TEAMS_MAX_BYTES = 28_000;
@@ -44,26 +37,6 @@ interface RichTextBlock {
   readonly separator?: true;
   readonly spacing?: "none" | "small";
   readonly inlines: readonly TextRun[];
-}
-
-/** The envelope that a Workflows webhook takes, with one card. */
-interface TeamsMessage {
-  readonly type: "message";
-  readonly attachments: readonly [
-    {
-      readonly contentType: "application/vnd.microsoft.card.adaptive";
-      readonly contentUrl: null;
-      readonly content: {
-        readonly $schema: "http://adaptivecards.io/schemas/adaptive-card.json";
-        readonly type: "AdaptiveCard";
-        readonly version: "1.4";
-        readonly msteams: { readonly width: "Full" };
-        readonly fallbackText: string;
-        readonly body: readonly RichTextBlock[];
-        readonly actions?: readonly { type: "Action.OpenUrl"; title: string; url: string }[];
-      };
-    },
-  ];
 }
 
 const COLORS: Readonly<Record<AlertMessage["severity"], Color>> = {
@@ -112,13 +85,12 @@ function toLines({ name, heading, written }: WrittenBlock<TextRun>, isFirst: boo
   ];
 }
 
-type Card = TeamsMessage["attachments"][0]["content"];
-
+/** Returns the envelope that a Workflows webhook takes, with one card. */
 function envelop(
   fallbackText: string,
-  body: Card["body"],
-  actions: NonNullable<Card["actions"]>,
-): TeamsMessage {
+  body: readonly RichTextBlock[],
+  actions: readonly { readonly type: "Action.OpenUrl"; readonly title: string; readonly url: string }[],
+) {
   const content = {
     $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
     type: "AdaptiveCard",
@@ -129,7 +101,7 @@ function envelop(
     ...(actions.length === 0 ? {} : { actions }),
   } as const;
   const contentType = "application/vnd.microsoft.card.adaptive";
-  return { type: "message", attachments: [{ contentType, contentUrl: null, content }] };
+  return { type: "message", attachments: [{ contentType, contentUrl: null, content }] } as const;
 }
 
 function open(message: AlertMessage): Document {
@@ -138,7 +110,7 @@ function open(message: AlertMessage): Document {
 }
 
 /** Returns an Adaptive Card of text runs, in which no text can format, cut until it fits into a message. */
-export function toTeamsMessage(message: AlertMessage): TeamsMessage {
+export function toTeamsMessage(message: AlertMessage) {
   const document = open(message);
   const { status, statusText, subject, links } = document;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
@@ -163,7 +135,7 @@ export function toTeamsMessage(message: AlertMessage): TeamsMessage {
 }
 
 /** Returns further cards with the names of the rules that do not fit into the card itself. */
-function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
+function toTeamsParts(message: AlertMessage) {
   const rest = open(message).members?.rest ?? [];
   return partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     envelop(
@@ -176,14 +148,6 @@ function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
     ),
   );
 }
-
-const settings = {
-  /** The URL of a flow that starts "when a Teams webhook request is received". Its query contains the signature. */
-  url: secretText,
-  ...networkSettings,
-};
-
-type Options = SenderOptions<typeof settings>;
 
 function renderTeams(message: AlertMessage) {
   return [toTeamsMessage(message), ...toTeamsParts(message)];
@@ -199,22 +163,16 @@ function confirms({ status, body }: { readonly status: number; readonly body: st
 }
 
 /**
- * Sends to Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow
- * answers 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported
- * to Longwatch.
- * @throws {UsageError} for a bad URL
+ * Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow answers 202
+ * before the card is shown. Later failures, for example after the flow's owner has left, are not reported to Longwatch.
  */
-function createSender(options: Options): Notifier["send"] {
-  const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
-  return async (message, sending) => {
-    const parts = renderTeams(message).map((card) => ({ endpoint, body: JSON.stringify(card), confirms }));
-    return postParts(parts, options, sending);
-  };
-}
-
 export const teams = defineChannel({
   kind: "teams",
-  settings,
+  settings: {
+    /** The URL of a flow that starts "when a Teams webhook request is received". Its query contains the signature. */
+    url: secretText,
+    ...networkSettings,
+  },
   example: { url: "https://flows.example/workflows/1?sig=example-signature" },
   capabilities: {
     rate: { perMinute: 20, digest: { in: "list", maxChars: 8_000, charsBeside: 2 } },
@@ -225,5 +183,5 @@ export const teams = defineChannel({
     limits: { message: { most: TEAMS_MAX_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: renderTeams,
-  createSender,
+  createSender: createPoster(renderTeams, confirms),
 });
