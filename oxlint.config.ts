@@ -77,7 +77,7 @@ export const BORDERS: Readonly<Record<string, Border>> = {
   archive: { may: BELOW, because: OPERATION },
   alerts: { may: BELOW, because: OPERATION },
   delivery: { may: BELOW, because: OPERATION },
-  detection: { may: [...BELOW, "archive", "alerts"], because: OPERATION },
+  detection: { may: [...BELOW, "proof", "archive", "alerts"], because: OPERATION },
   people: { may: [...BELOW, "proof"], because: OPERATION },
   health: { may: [...BELOW, "proof", "archive", "alerts", "delivery"], because: OPERATION },
   operations: {

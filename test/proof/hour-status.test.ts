@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { horizonAt } from "#model/horizon.ts";
-import { readZones } from "#operations/read-zones.ts";
+import { readZones } from "#proof/coverage/read-zones.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { prove } from "./coverage-support.ts";

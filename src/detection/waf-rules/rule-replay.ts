@@ -15,8 +15,8 @@ import { startOfHour, WIDTH_SECONDS } from "#model/horizon.ts";
 import { HOUR_STATUSES, WIDTH_NAMES } from "#model/kinds.ts";
 import { IsoTime, Name, RuleId, Time, toIso, ZoneId } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { readZones } from "#operations/read-zones.ts";
 import { checkMinutes, checkOrder, checkSpan } from "#operations/span.ts";
+import { readZones } from "#proof/coverage/read-zones.ts";
 import { coverageOf } from "#proof/rules/hour-status.ts";
 import { replayStore } from "../exclusions/replay-store.ts";
 

@@ -12,7 +12,7 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { REPLICA_STATES } from "#model/kinds.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
-import { readZones } from "#operations/read-zones.ts";
+import { readZones } from "#proof/coverage/read-zones.ts";
 import { readAttention } from "./attention.ts";
 import { HourItem, toHourItem } from "./overview.ts";
 import { readStorage, Storage } from "./settings.ts";

@@ -16,12 +16,12 @@ import {
   ZoneId,
 } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { readZones } from "#operations/read-zones.ts";
 import { requireZone } from "#operations/require-known.ts";
 import { checkSpan } from "#operations/span.ts";
 import { type Gap as JoinedGap, joinGaps } from "#proof/rules/hour-status.ts";
 import { describeNothing } from "./describe-coverage.ts";
 import { GAP_EXIT_CODE } from "./hours.ts";
+import { readZones } from "./read-zones.ts";
 
 const MAX_DAYS = 800;
 /** The default retention, the longest of all data. */

@@ -19,11 +19,11 @@ import {
   ZoneId,
 } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { readZones, type ZoneCoverage } from "#operations/read-zones.ts";
 import { requireZone } from "#operations/require-known.ts";
 import { checkOrder, checkSpan } from "#operations/span.ts";
 import type { AssessedHour } from "#proof/rules/hour-status.ts";
 import { describeCoverage } from "./describe-coverage.ts";
+import { readZones, type ZoneCoverage } from "./read-zones.ts";
 
 const MAX_DAYS = 800;
 const DEFAULT_DAYS = 7;
