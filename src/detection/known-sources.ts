@@ -59,6 +59,7 @@ const COLUMNS: readonly Column<Item>[] = [
 
 const listKnown = defineQuery({
   name: "known.list",
+  tab: "Known sources",
   summary: "List known sources",
   description: "Those of the configuration file come first. All of them are on one page.",
   http: ["GET", PATH],

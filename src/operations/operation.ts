@@ -116,6 +116,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly created?: (output: z.output<Output>) => string | null;
   /** The work goes on after the answer, which is a 202. */
   readonly goesOn?: true;
+  /** The tab with the list on the console's page of operations. Left out: the list has a page of its own, or none. */
+  readonly tab?: string;
   /** Only the console's pages need the operation, so an assistant gets no tool for it. */
   readonly isForPages?: true;
   /** Without it, the operation has no command. Several commands ask for the same in different ways. */

@@ -245,6 +245,7 @@ const Item = z
 
 export const listProposed = defineQuery({
   name: "exclusion.list",
+  tab: "Exclusions",
   summary: "List proposed exclusions, newest first, and watch those that were followed",
   description: `Lists at most ${MOST}. Longwatch applies no exclusion: one counts as followed if its rule fell silent on the path.`,
   http: ["GET", "/api/v1/exclusions"],

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { defineConfig } from "vite";
+import type { Operation } from "#operations/operation.ts";
 
 const root = import.meta.dirname;
 
@@ -23,7 +24,12 @@ const operationAddresses = {
       import("#operations/input-schema.ts"),
     ]);
     const entries = all.map((operation) => [operation.name, addressOf(operation)]);
-    return `export const ADDRESSES = ${JSON.stringify(Object.fromEntries(entries))};`;
+    const lists = all.flatMap(({ name, tab: title, summary: about, scope, output }: Operation) =>
+      title === undefined
+        ? []
+        : { name, title, about, scope, members: Object.keys(output.shape.items.element.shape) },
+    );
+    return `export const ADDRESSES = ${JSON.stringify(Object.fromEntries(entries))}; export const LISTS = ${JSON.stringify(lists)};`;
   },
 };
 

@@ -50,6 +50,21 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
     await page.getByRole("button", { name: "key.created" }).first().waitFor();
   });
 
+  test("a list without a page of its own is a table with a column for each member", async () => {
+    const { origin, adminKey } = world();
+    const body = JSON.stringify({ ip: "198.51.100.0/24", zone: 101, reason: "<b>the office</b>" });
+    const headers = { accesskey: adminKey, "content-type": "application/json" };
+    const added = await fetch(`${origin}/api/v1/known-sources`, { method: "POST", headers, body });
+    expect(added.status).toBe(201);
+    const page = await open();
+    await page.goto("/operations");
+    await page.getByRole("tab", { name: "Known sources" }).click();
+    await page.getByRole("columnheader", { name: "created by" }).waitFor();
+    const row = page.getByRole("row").filter({ hasText: "198.51.100.0/24" });
+    await row.getByText("<b>the office</b>").waitFor();
+    expect(await row.innerText()).toMatch(/ip\s.*\s(?:zone )?101\s/s);
+  });
+
   test("the audit trail shows nested details as lines with names, and their texts as texts", async () => {
     const { db } = world().running.database;
     const matchers = { zone: [101], rule: ["942*"], url: ["<img src=x onerror=tripped(1)>"] };
@@ -79,7 +94,7 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
     await page.goto("/operations?tab=keys");
     await settle(page);
     const tabs = await page.getByRole("tab").allInnerTexts();
-    expect(tabs).toEqual(["Channels", "Routing", "Jobs", "Sessions"]);
+    expect(tabs).toEqual(["Channels", "Routing", "Jobs", "Sessions", "Known sources", "Exclusions"]);
     await page.getByText("terminal").first().waitFor();
     expect(await page.getByRole("button", { name: /Send a test/ }).count()).toBe(0);
   });

@@ -115,6 +115,7 @@ export const PAGES: readonly ShownPage[] = [
   { name: "audit", path: "/operations?tab=audit" },
   { name: "privacy", path: "/operations?tab=privacy" },
   { name: "settings", path: "/operations?tab=settings" },
+  { name: "known-sources", path: "/operations?tab=known.list" },
   {
     name: "palette",
     path: "/alerts",

@@ -102,7 +102,7 @@ export function useOperationPages<Name extends OperationName>(
   return useInfiniteQuery({
     queryKey: [name, "pages", input],
     queryFn: ({ pageParam, signal }) => {
-      const page = { ...input, after: pageParam } as unknown as Input<Name>;
+      const page = { ...input, after: pageParam ?? undefined } as unknown as Input<Name>;
       return ask(name, page, { signal }) as Promise<{ items: Item<Name>[]; next: string | null }>;
     },
     initialPageParam: null as string | null,

@@ -1,13 +1,15 @@
 /** The page of operations: jobs, settings and privacy. */
 
+import { LISTS } from "virtual:operations";
 import { Tabs } from "@mantine/core";
 import type { ComponentType } from "react";
 import { formatDuration } from "#lib/format.ts";
+import { isObject } from "#lib/json.ts";
 import type { Scope } from "#model/kinds.ts";
-import { type Item, useOperation } from "../api/ask.ts";
+import { type Item, useOperation, useOperationPages } from "../api/ask.ts";
 import { hasScope, useSession } from "../api/session.ts";
 import { Ago, Fact, Json, Moment, Rows } from "../components/facts.tsx";
-import { type Column, DataTable, Panel, QueryPanel } from "../components/panel.tsx";
+import { type Column, DataTable, PagedPanel, Panel, QueryPanel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { QueryView } from "../components/states.tsx";
 import { useUrlState } from "../state/url-state.ts";
@@ -168,6 +170,47 @@ function Settings() {
   );
 }
 
+type Row = Readonly<Record<string, unknown>>;
+
+/** The table of a list without a page of its own: a column for each member of its items that is no object. */
+function OperationList({ name, title, about, members }: (typeof LISTS)[number]) {
+  return (
+    <PagedPanel title={title} about={about} query={useOperationPages(name, {})} none="The list is empty.">
+      {(rows: readonly Row[]) => (
+        <DataTable
+          rows={rows}
+          idOf={(row) => rows.indexOf(row)}
+          columns={members
+            .filter((member) => !rows.some(({ [member]: one }) => isObject(one)))
+            .map((member, at) => ({
+              head: member.replace(/(?:Ids?|At)$/, "").replace(/[A-Z]/g, (big) => ` ${big.toLowerCase()}`),
+              className: at < NARROW ? "" : "lw-wide",
+              cell: (row: Row) => <Cell member={member} value={row[member]} />,
+            }))}
+        />
+      )}
+    </PagedPanel>
+  );
+}
+
+/** The columns that a telephone shows. */
+const NARROW = 4;
+
+function Cell({ member, value }: { readonly member: string; readonly value: unknown }) {
+  const zoneName = useZoneTitle();
+  if (Array.isArray(value))
+    return value.map((one, at) => (
+      <span key={`${at}`}>
+        {at === 0 ? null : ", "}
+        <Cell member={member} value={one} />
+      </span>
+    ));
+  if (typeof value === "number") return /^zone(?:Ids?)?$/.test(member) ? zoneName(value) : formatCount(value);
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "string") return null;
+  return /^\d{4}-\d{2}-\d{2}T/.test(value) ? <Ago at={value} /> : <Payload prose text={value} />;
+}
+
 interface Part {
   readonly name: string;
   readonly title: string;
@@ -186,6 +229,7 @@ const PARTS: readonly Part[] = [
   { name: "audit", title: "Audit", scope: "admin", isWhole: true, part: Audit },
   { name: "privacy", title: "Privacy", scope: "admin", isWhole: true, part: Privacy },
   { name: "settings", title: "Configuration", scope: "admin", isWhole: true, part: Settings },
+  ...LISTS.map((list) => ({ ...list, isWhole: false, part: () => <OperationList {...list} /> })),
 ];
 
 /** The service itself: who is notified, what runs, who may do what, and what was done. */
