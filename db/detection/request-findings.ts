@@ -1,15 +1,16 @@
 /** Reads incidents with their marks and verdicts, and usual senders: from them follows whose a request is. */
-import { asc, inArray, sql } from "drizzle-orm";
+import { asc, eq, inArray, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { Span } from "#model/horizon.ts";
 import type { Mark, SourceKind, VerdictWord } from "#model/kinds.ts";
 import { RULE_SPIKE_KINDS } from "#model/kinds.ts";
-import type { RequestFinding } from "#model/review.ts";
+import type { AnsweredBlockList, RequestFinding } from "#model/review.ts";
 import type { StoredSources, UsualValue } from "#model/stored-sources.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
+import { platformHealth } from "../schema/coverage.ts";
 import { erasures, pseudonymisedDays } from "../schema/privacy.ts";
 import { judgedHours, zoneUsual } from "../schema/sources.ts";
 import { spikes, verdicts } from "../schema/spikes.ts";
@@ -126,6 +127,8 @@ interface BlockSource {
   readonly judgedThrough: number | null;
   /** Changes whenever an address may have been erased or replaced by a pseudonym. */
   readonly privacy: string;
+  /** The last list that any process answered. */
+  readonly answered: AnsweredBlockList | null;
 }
 
 export async function readBlockSource(db: Queryable, zoneId: number): Promise<BlockSource> {
@@ -133,6 +136,16 @@ export async function readBlockSource(db: Queryable, zoneId: number): Promise<Bl
     select (select ${epochMs(sql`max(${judgedHours.rulesThrough})`)} from ${judgedHours}
         where ${judgedHours.zoneId} = ${zoneId}::integer) as "judgedThrough",
       concat_ws(' ', (select count(*) from ${erasures}), (select max(${erasures.requestedAt}) from ${erasures}),
-        (select max(${erasures.endedAt}) from ${erasures}), (select max(${pseudonymisedDays.doneAt}) from ${pseudonymisedDays})) as privacy`);
-  return rows[0] ?? { judgedThrough: null, privacy: "" };
+        (select max(${erasures.endedAt}) from ${erasures}), (select max(${pseudonymisedDays.doneAt}) from ${pseudonymisedDays})) as privacy,
+      (select ${platformHealth.blockList} from ${platformHealth} where ${platformHealth.zoneId} = ${zoneId}::integer) as answered`);
+  return rows[0] ?? { judgedThrough: null, privacy: "", answered: null };
+}
+
+/** Notes the block list of a zone that was answered, so that every process knows its age. */
+export async function noteBlockList(
+  db: Queryable,
+  zoneId: number,
+  blockList: AnsweredBlockList,
+): Promise<void> {
+  await db.update(platformHealth).set({ blockList }).where(eq(platformHealth.zoneId, zoneId));
 }

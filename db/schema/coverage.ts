@@ -13,6 +13,7 @@ import {
 } from "drizzle-orm/pg-core";
 import type { HourLooks, ReadAgain } from "#model/covered-hour.ts";
 import { HOUR_STATES, LOOK_ROUTES } from "#model/kinds.ts";
+import type { AnsweredBlockList } from "#model/review.ts";
 import type { ProvenDay } from "#model/zones.ts";
 import { isOneOf } from "../postgres/terms.ts";
 
@@ -147,6 +148,8 @@ export const platformHealth = pgTable("platform_health", {
   risingUntil: timestamp({ withTimezone: true, precision: 3 }),
   /** The UTC days (`yyyy-MM-dd`) of which metrics counted more than is stored, and that were proven anew. */
   provenDays: jsonb().$type<Readonly<Record<string, ProvenDay>>>(),
+  /** The last block list that any process answered. Written by its operation. */
+  blockList: jsonb().$type<AnsweredBlockList>(),
   zoneId: integer().primaryKey(),
   /** How long the platform keeps the zone's events, in ms; null while it has not shown less than its 72 hours. */
   keptMs: integer(),

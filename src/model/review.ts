@@ -302,3 +302,10 @@ export interface SenderCount extends Readonly<Record<RequestClass, number>> {
 export type SharedKey = Pick<RequestFinding, "key" | "from" | "to"> & {
   readonly kind: "rule" | "path" | "ja4" | "asn";
 };
+
+/** A block list that was answered, without its entries. Epoch ms; `until` is the last end of an entry. */
+export interface AnsweredBlockList {
+  readonly at: number;
+  readonly entries: number;
+  readonly until: number;
+}

@@ -3,7 +3,7 @@
 import { planFilters, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { countSenders, readSenders } from "#archive/rules/sql/count-requests.ts";
 import type { Searching } from "#archive/search/searching.ts";
-import { readBlockIncidents, readBlockSource } from "#db/detection/request-findings.ts";
+import { noteBlockList, readBlockIncidents, readBlockSource } from "#db/detection/request-findings.ts";
 import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { readRequests } from "#detection/review/read-requests.ts";
 import {
@@ -17,6 +17,7 @@ import {
 import { showAge, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
+import type { AnsweredBlockList } from "#model/review.ts";
 import type { QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 
@@ -33,10 +34,10 @@ type Asking = Pick<QueryContext, "db" | "now" | "caller" | "searching" | "servic
 /** The columns of an event that an entry can name. */
 const NAMED_BY = KNOWN_KINDS.filter((kind) => kind !== "ua");
 
-/** The lists of a process by zone. `good`: the last one that was answered, without its entries. */
+/** The lists of a process by zone. `good`: the last one that any process answered. */
 interface Zone {
   kept: { readonly at: number; readonly privacy: string; readonly list: Promise<BlockList> } | null;
-  good: { readonly at: number; readonly entries: number; readonly until: number } | null;
+  good: AnsweredBlockList | null;
 }
 
 const zones = new WeakMap<Searching, Map<number, Zone>>();
@@ -49,7 +50,7 @@ function zoneOf(searching: Searching, zoneId: number): Zone {
   return zone;
 }
 
-/** Returns a sentence about the last list of a zone that this process has answered; null if there is none. */
+/** Returns a sentence about the last list of a zone that this process knows of; null if there is none. */
 export function sayLastList(
   { searching, now }: Pick<Asking, "searching" | "now">,
   zoneId: number,
@@ -66,7 +67,8 @@ export function sayLastList(
 export async function gatherBlockList(asking: Asking, zoneId: number): Promise<BlockList> {
   const { db, now, searching } = asking;
   const zone = zoneOf(searching, zoneId);
-  const { judgedThrough, privacy } = await readBlockSource(db, zoneId);
+  const { judgedThrough, privacy, answered } = await readBlockSource(db, zoneId);
+  if (answered !== null && answered.at > (zone.good?.at ?? 0)) zone.good = answered;
   const [health] = await readZoneHealth(db, [zoneId]);
   const through = Math.min(judgedThrough ?? 0, health?.polledThrough ?? 0);
   if (now - through > STALE_MS)
@@ -94,6 +96,7 @@ export async function gatherBlockList(asking: Asking, zoneId: number): Promise<B
   }
   const until = list.entries.reduce((last, entry) => Math.max(last, entry.until), 0);
   zone.good = { at: now, entries: list.entries.length, until };
+  await noteBlockList(db, zoneId, zone.good);
   return list;
 }
 

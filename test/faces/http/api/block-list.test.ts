@@ -33,7 +33,7 @@ beforeEach(async () => {
   await world
     .database()
     .pool.query(
-      "truncate waf_events, erasures, spikes, alerts, verdicts, known_sources, zone_usual, judged_hours, coverage_windows cascade",
+      "truncate waf_events, erasures, spikes, alerts, verdicts, known_sources, zone_usual, judged_hours, coverage_windows, platform_health cascade",
     );
   await watch(NOW);
 });
@@ -500,6 +500,26 @@ test("a list that was full is never empty without a reason: the answer is 503 wi
   });
   await attack({ said: "misfire" });
   expect(await (await fetchList(url, key)).text()).toMatch(/^# .*: 0 entries\n$/);
+});
+
+test("a process that has just started knows the last good list of another one", async () => {
+  await addEntries();
+  await world
+    .database()
+    .pool.query("insert into platform_health (zone_id, watched_since) values (101, now())");
+  const key = await world.key("feed");
+  expect((await fetchList((await world.start({ clock: () => NOW })).url, key)).status).toBe(200);
+  await world.database().pool.query("truncate spikes cascade");
+  const now = NOW + 10 * MINUTE_MS;
+  await watch(now);
+
+  const lost = await fetchList((await world.start({ clock: () => now })).url, key);
+  expect(lost.status).toBe(503);
+  expect(await lost.json()).toMatchObject({
+    detail: expect.stringMatching(
+      /incidents are gone.* The last good one is 10 min old and had 4 entries\.$/,
+    ),
+  });
 });
 
 test("without a database the answer says how old the last good list is", async () => {
