@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
@@ -23,25 +24,32 @@ export interface ArchiveFolder {
   close(): Promise<void>;
 }
 
+const root = mkdtempSync(path.join(tmpdir(), "longwatch-archives-"));
+/**
+ * One for all folders of a worker, because the start of its process takes a quarter of a second of processor time. Tests of a process
+ * that ends have their own.
+ */
+export const sharedDuckdb = createDuckdb({
+  folders: [root],
+  spillInto: path.join(root, "spill"),
+  memoryBytes: 256_000_000,
+  residentBytes: 1_000_000_000,
+});
+
+/** Creates a folder in which `sharedDuckdb` may read and write. */
+export const makeArchiveFolder = () => mkdtempSync(path.join(root, "archive-"));
+
 /** A folder for archive files, and a DuckDB that may read and write there. `open` opens the storage of the files. */
 export async function openFolder(open = createFolderStorage): Promise<ArchiveFolder> {
-  const folder = await mkdtemp(path.join(tmpdir(), "longwatch-archive-"));
+  const folder = makeArchiveFolder();
   const scratch = path.join(folder, "scratch");
   await mkdir(scratch);
-  const duckdb = createDuckdb({
-    folders: [folder],
-    spillInto: scratch,
-    memoryBytes: 256_000_000,
-    residentBytes: 1_000_000_000,
-  });
   const storage = open(folder);
   const damaged: ArchiveDamagedError[] = [];
   const onDamaged = (error: ArchiveDamagedError) => void damaged.push(error);
+  const duckdb = sharedDuckdb;
   const files = createArchiveReader({ duckdb, storage, scratch, timeoutMs: 60_000, onDamaged });
-  const close = async () => {
-    await duckdb.close();
-    await rm(folder, { recursive: true, force: true });
-  };
+  const close = () => rm(folder, { recursive: true, force: true });
   return { folder, storage, duckdb, files, damaged, close };
 }
 

@@ -1,8 +1,8 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll } from "vitest";
 import { readFile } from "#db/archive/day-files.ts";
-import { createDuckdb, type Duckdb } from "#db/duckdb/duckdb.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
@@ -16,7 +16,7 @@ import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { rollUp } from "../../people/erasure-world.ts";
-import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
+import { makeArchiveFolder, sharedDuckdb } from "../archive-folder.ts";
 import { HOSTILE } from "../query/draw.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 
@@ -93,16 +93,11 @@ interface StoreOptions {
 /** A database, an archive folder and a DuckDB, for one test file. Drops the database behind the last test. */
 export async function openArchiveWorld(given?: MigratedDatabase, bucket?: Bucket): Promise<ArchiveWorld> {
   const database = given ?? (await createMigratedDatabase());
-  const folder = makeTemporaryFolder("archive");
-  const duckdb = createDuckdb({
-    folders: [folder],
-    spillInto: path.join(folder, "tmp"),
-    memoryBytes: 192_000_000,
-    residentBytes: 500_000_000,
-  });
+  const folder = makeArchiveFolder();
+  const duckdb = sharedDuckdb;
   afterAll(async () => {
-    await duckdb.close();
     await database.drop();
+    rmSync(folder, { recursive: true, force: true });
   });
   const store = async (events: readonly WafEvent[], options: StoreOptions = {}) => {
     const { zoneId = ZONE, hasRecord = () => true, isSealed = true } = options;
