@@ -39,6 +39,20 @@ export interface SearchOptions
   readonly retentionDays?: number;
 }
 
+/**
+ * The connections for questions by address of their database. A file starts many servers on one database, and a new session costs
+ * as much as the rest of a server. The drop of the database ends them.
+ */
+const pools = new Map<string, Database>();
+
+function openQueries(url: string): Database {
+  const known = pools.get(url);
+  if (known !== undefined) return known;
+  const own = createDatabase({ url, max: 2, applicationName: "test queries", onError: () => undefined });
+  pools.set(url, own);
+  return own;
+}
+
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
 export async function startArchive(
   url: string,
@@ -51,8 +65,7 @@ export async function startArchive(
   const stack = createStopStack(() => undefined);
   const keys = openKeys({ databaseUrl: createSecret(url), log }, stack);
   const { database } = keys;
-  const own = createDatabase({ url, max: 2, applicationName: "test queries", onError: () => undefined });
-  const { queries = own, files = (await openTestFolder()).files } = more;
+  const { queries = openQueries(url), files = (await openTestFolder()).files } = more;
   const { db } = queries;
   const eventDays = retentionDays ?? service.retention.eventDays;
   const routes = listRoutes(
@@ -92,7 +105,6 @@ export async function startArchive(
   });
   onTestFinished(async () => {
     await http.app.close();
-    await own.close();
     await stack.stop();
   });
   return { ...http, lines };
