@@ -59,7 +59,7 @@ const INFO = "info info info info";
 const ERROR = "error error error error";
 const JUDGED = Date.UTC(2026, 10, 21, 14);
 const THROUGH = { injectedThrough: 20, blocked: 1 };
-const QUIET = { requests: 19, blocked: 19, challenged: 0, logged: 0 };
+const DAILY = { background: { events: 0, perHour: 2.1 } };
 const ALONE = { counts: { addresses: 11 } };
 const MANY = { counts: { addresses: 12 } };
 const BEYOND_DOUBT = { score: 5 };
@@ -298,23 +298,55 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
     ],
     [
       "an attack of odds .74, everyday",
-      { counts: QUIET, odds: 0.74 },
+      { ...DAILY, odds: 0.74 },
       DOUBTFUL,
       INFO,
-      INFO,
-      WARNING_TO_ERROR,
-    ],
-    [
-      "an attack of odds .74, everyday but for 25 hostile requests",
-      { counts: { ...QUIET, hostile: 25 }, odds: 0.74 },
-      DOUBTFUL,
-      WARNING_TO_ERROR,
       WARNING_TO_ERROR,
       WARNING_TO_ERROR,
     ],
     [
-      "an attack of odds .74 in a zone of which no network is known to be usual",
-      { counts: QUIET, odds: 0.74, values: { usualAsn: null } },
+      "an attack of odds .74, everyday but for 20 injections that got through",
+      { ...DAILY, counts: THROUGH, odds: 0.74 },
+      DOUBTFUL,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an attack of odds .74 with idioms, which the rule had before",
+      { ...DAILY, odds: 0.74, values: { idiom: 1 } },
+      DOUBTFUL,
+      INFO,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an attack of odds .74 with idioms, which the rule hardly had before",
+      { odds: 0.74, values: { idiom: 1 }, background: { events: 0, perHour: 2 } },
+      DOUBTFUL,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "a sure attack with idioms, which the rule had before",
+      { ...DAILY, ...MANY, values: { idiom: 1 } },
+      DOUBTFUL,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      CRITICAL,
+    ],
+    [
+      "a scanner of odds .48, everyday",
+      { ...DAILY, said: "scanner", odds: 0.48 },
+      DOUBTFUL,
+      INFO,
+      WARNING,
+      AT_MOST_ERROR,
+    ],
+    [
+      "an attack of odds .74 in a zone of which nothing is known to be usual",
+      { ...DAILY, odds: 0.74, values: { usualAsn: null, usualJa4: null } },
       DOUBTFUL,
       WARNING_TO_ERROR,
       WARNING_TO_ERROR,
@@ -322,10 +354,10 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
     ],
     [
       "an unclear verdict, most like an attack, everyday",
-      { counts: QUIET, said: "unclear", odds: 0.4 },
+      { ...DAILY, said: "unclear", odds: 0.4 },
       DOUBTFUL,
       INFO,
-      INFO,
+      WARNING,
       AT_MOST_ERROR,
     ],
     [

@@ -18,6 +18,8 @@ const BEYOND_DOUBT = 1.5;
 /** Shares of what rose from which it is something that the zone has not had. */
 const LEAST_NEW = 0.5;
 const LEAST_IDIOMS = 0.2;
+/** A rule with more events in an hour of the day before has them every day, and their idioms, too. */
+const EVERYDAY_PER_HOUR = 2;
 /** With lower odds something hostile is hardly likelier than the rest together, and nobody is woken as for a certain attack. */
 const LIKELY_ODDS = 0.75;
 
@@ -34,8 +36,8 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
 /**
  * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
  * them counts. A later verdict may raise what an earlier one has lowered. "Through" says that at one look 20 injections in ten minutes
- * had got through, or 40 where the WAF stops nothing. "Everyday" says that the rise is not beyond doubt, and that networks,
- * fingerprints and texts are usual.
+ * had got through, or 40 where the WAF stops nothing. "Everyday" says that the rule has events every day and is not new, that
+ * its rise is not beyond doubt, that networks and fingerprints are usual, and that no injections got through.
  *
  * | verdict                                             | a rule                                  | through      | an incident      |
  * |-----------------------------------------------------|-----------------------------------------|--------------|------------------|
@@ -46,6 +48,7 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
  * | the same, everyday                                  | information                             |              | at most an error |
  * | misfire, broken client, crawler                     | at most a warning                       |              | at most a warning|
  * | broken client of many unknown addresses             | at most a warning                       |              | at most an error |
+ * | scanner, hardly likelier than the rest, everyday    | information                             |              | at most an error |
  * | scanner of fewer than 12 addresses                  | a warning                               | an error     | as an attack     |
  * | scanner of more                                     | a warning                               | as an attack | as an attack     |
  * | unclear, most like an attack or a scanner           | a warning                               |              | at most an error |
@@ -84,9 +87,9 @@ function gradeOf(
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
   // What rose may be of fewer addresses than all events of the rule, which the detector counts.
   const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
-  const isEveryday = isRule && !isLikely && isUsual(spike, verdict);
+  const isNoise = !isLikely && !through && isEveryday(spike, verdict);
   if (verdict.said === "attack") {
-    if (isEveryday) return "info";
+    if (isNoise) return "info";
     return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, through && isLikely) : asLikely();
   }
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
@@ -98,12 +101,12 @@ function gradeOf(
       return atMost(isImitable(verdict) && !isRule ? "error" : "warning");
     case "scanner":
       if (!isRule) return asLikely();
-      if (!raise || !through) return "warning";
+      if (!raise || !through) return isNoise ? "info" : "warning";
       return isSentByMany(verdict) ? gravestOf([asLikely(), "error"]) : "error";
     case "unclear":
       if (!isRule) return atMost("error");
       if (leansBenign(verdict)) return atMost("warning");
-      return isEveryday ? "info" : "warning";
+      return isNoise ? "info" : "warning";
     default:
       return verdict.said satisfies never;
   }
@@ -135,19 +138,24 @@ function gotThrough(verdicts: readonly StoredVerdict[]): boolean {
   });
 }
 
-/** Returns whether a rise may be chance, and nothing of it is new: its networks are known to be usual, and few of its senders trouble. */
-function isUsual(spike: AlertSpike, verdict: StoredVerdict): boolean {
-  const isKnown = verdict.features.usualAsn.value !== null;
-  return !isBeyondDoubt(spike) && isKnown && !isNew(verdict) && !isTroublesome([verdict]);
+/** Returns whether the rise of an everyday rule may be chance, and nothing of it is new: its networks or fingerprints are known to be usual. */
+function isEveryday(spike: AlertSpike, verdict: StoredVerdict): boolean {
+  const { usualAsn, usualJa4 } = verdict.features;
+  const isKnown = usualAsn.value !== null || usualJa4.value !== null;
+  return spike.kind === "spike" && hasDaily(verdict) && isKnown && !isBeyondDoubt(spike) && !isNew(verdict);
 }
 
-/** Returns whether what rose is something that the zone has not had: networks, fingerprints, idioms of attacks. */
-function isNew({ features }: StoredVerdict): boolean {
-  const share = (name: "usualAsn" | "usualJa4" | "idiom") => features[name].value;
+function hasDaily({ background }: StoredVerdict): boolean {
+  return (background?.perHour ?? 0) > EVERYDAY_PER_HOUR;
+}
+
+/** Returns whether what rose is something that the zone has not had: networks, fingerprints, idioms of attacks where there were none. */
+function isNew(verdict: StoredVerdict): boolean {
+  const share = (name: "usualAsn" | "usualJa4" | "idiom") => verdict.features[name].value;
   return (
     (share("usualAsn") ?? 1) < LEAST_NEW ||
     (share("usualJa4") ?? 1) < LEAST_NEW ||
-    (share("idiom") ?? 0) > LEAST_IDIOMS
+    ((share("idiom") ?? 0) > LEAST_IDIOMS && !hasDaily(verdict))
   );
 }
 
