@@ -15,7 +15,7 @@ import {
 import { withSameMisfires } from "#alerts/rules/same-misfire.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import type { Silence } from "#alerts/rules/silence.ts";
-import { gradeByVerdict, toSituation } from "#alerts/rules/verdict-effects.ts";
+import { gradeByVerdict, hasOutgrown, toSituation } from "#alerts/rules/verdict-effects.ts";
 import { readAsks } from "#db/alerts/advice.ts";
 import {
   type AlertRow,
@@ -137,8 +137,11 @@ async function raiseSpikes(
   const assess = createAssessor(context);
   const judgedIds = new Set(judged.map(({ id }) => id));
   const run = begin(nowMs);
-  const waits = ({ id }: AlertSpike, decision: Decision) =>
-    judgedIds.has(id) && lacksVerdict(decision, verdicts.get(id) ?? [], nowMs) && run.mustWait(id);
+  const waits = (spike: AlertSpike, decision: Decision | null) => {
+    const known = verdicts.get(spike.id) ?? [];
+    const lacks = decision === null ? hasOutgrown(spike, known) : lacksVerdict(decision, known, nowMs);
+    return lacks && judgedIds.has(spike.id) && run.mustWait(spike.id);
+  };
   const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess, waits }, signal);
   await run.end((ids) => askForVerdicts(database.db, ids, nowMs));
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
@@ -261,7 +264,7 @@ async function raiseEach(
     readonly alerts: ReadonlyMap<string, AlertRow>;
     readonly context: Context;
     readonly assess: Assess;
-    readonly waits: (spike: AlertSpike, decision: Decision) => boolean;
+    readonly waits: (spike: AlertSpike, decision: Decision | null) => boolean;
   },
   signal: AbortSignal,
 ): Promise<Raised> {
@@ -283,10 +286,11 @@ async function raiseEach(
       const alert = row === null ? null : toAlertRecord(row);
       // Decided without a lock: in most runs most spikes have no transition.
       const decision = decide(toSituation(assessment, alert), context);
+      if (waits(spike, decision)) continue;
       const isChanged =
         decision !== null ||
         (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));
-      if (!isChanged || (decision !== null && waits(spike, decision))) continue;
+      if (!isChanged) continue;
       const resolve =
         row === null || alert === null ? null : toUnnotifiedResolve(row, alert, spike, decision);
       if (resolve !== null) unnotified.push(resolve);

@@ -155,7 +155,8 @@ async function readEvidence(parts: Parts, { spike, look }: DueVerdict): Promise<
     usualSenders.set(address, Math.max(most, usualSenders.get(address) ?? 0));
   }
   const background = { usualSenders, usualPerHour: perHour };
-  return { ...alert, ...background, events, others, nearby, requests, usual, crawler, lasting };
+  const { peak } = spike;
+  return { ...alert, ...background, events, others, nearby, requests, usual, crawler, lasting, peak };
 }
 
 /** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */

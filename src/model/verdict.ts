@@ -112,6 +112,8 @@ export const storedVerdict = z.object({
     other: count,
     records: count,
   }),
+  /** The largest count of the spike before the verdict; left out by earlier versions. */
+  peak: z.number().nonnegative().optional(),
   /** The log odds of the likeliest class against the second one without any of the numbers. With what these add, those of `odds`. */
   start: z.number().optional(),
   /** Events that would have come anyway, of addresses that send as much as before; left out by earlier versions. */

@@ -159,6 +159,32 @@ test.each<[string, number, (id: number) => Promise<unknown>]>([
   expect(await world.outbox()).toHaveLength(4);
 });
 
+test("an alert whose peak has doubled is judged again without a message, and what joined a misfire is said at once", async () => {
+  const id = await world.openSpike(0, { severity: "critical", addresses: 40, mainSenders: 30, score: 12 });
+  const { counted, runAt } = createProcess();
+  const grow = (peak: number) => database.db.update(spikes).set({ peak }).where(eq(spikes.id, id));
+  await grow(50);
+  await store(id, { look: "five-minutes", said: "misfire", likeliest: "misfire", peak: 50 });
+  await runAt(300);
+  await grow(99);
+  await runAt(1_000);
+  expect(counted.runs).toBe(0);
+  await grow(100);
+  await runAt(1_001);
+  expect([counted.runs, await world.outbox()]).toEqual([1, ["1 first chat", "1 first pager"]]);
+  const judgedAt = at(1).getTime() + 1_001_000;
+  const counts = { ...verdictOf().counts, addresses: 40 };
+  expect(await store(id, { look: "five-minutes", judgedAt, peak: 100, counts })).toBe(true);
+  await runAt(1_002);
+  expect((await world.outbox()).slice(2)).toEqual(["2 worse chat", "2 worse pager"]);
+  expect((await world.messages()).at(-1)?.message).toMatchObject({
+    severity: "critical",
+    was: "Probably an attack",
+  });
+  await runAt(1_010);
+  expect(counted.runs).toBe(1);
+});
+
 test("a message that waited for a new verdict in vain is sent with the one before", async () => {
   const id = await world.openSpike(0, incidentOf(attackerOf("203.0.113.1")));
   const { runAt } = createProcess();

@@ -28,6 +28,9 @@ const HOSTILE_THROUGH = 20;
 const HOSTILE_STOPPED = 25;
 const STOPPED = 40;
 
+/** From so many times the peak at the latest verdict on, a spike is judged again. */
+const OUTGROWN = 2;
+
 /** Injections within ten minutes that are too many to have got through, and those if the WAF stops nothing. */
 const INJECTED = 20;
 const INJECTED_UNSTOPPED = 40;
@@ -157,6 +160,15 @@ function isNew(verdict: StoredVerdict): boolean {
     (share("usualJa4") ?? 1) < LEAST_NEW ||
     ((share("idiom") ?? 0) > LEAST_IDIOMS && !hasDaily(verdict))
   );
+}
+
+/** Returns whether an open spike has grown so much since its latest verdict that something else may have joined it. */
+export function hasOutgrown(
+  { closedAtMs, memberOf, peak }: AlertSpike,
+  verdicts: readonly StoredVerdict[],
+): boolean {
+  const before = verdicts.at(-1)?.peak;
+  return closedAtMs === null && memberOf == null && before !== undefined && peak >= OUTGROWN * before;
 }
 
 /** Many addresses, of networks that are not usual and without sessions, may be a botnet. */

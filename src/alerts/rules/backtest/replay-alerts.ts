@@ -10,7 +10,7 @@ import { decide, lacksVerdict } from "../decide.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
 import { withSameMisfires } from "../same-misfire.ts";
-import { gradeByVerdict, toSituation } from "../verdict-effects.ts";
+import { gradeByVerdict, hasOutgrown, toSituation } from "../verdict-effects.ts";
 import type { ReplayedMessage } from "./replay-incidents.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
 
@@ -71,10 +71,10 @@ export function createAlertReplay({
       // A rule that was alone before keeps what was said about it.
       if (spike.memberOf != null) bySpike.set(spike.id, verdicts.knownOf(spike.id));
       if (spike.memberOf != null) continue;
-      const { id, attackers, since, closedAt } = spike;
+      const { id, attackers, since, closedAt, peak } = spike;
       const ruleId = spike.kind === "sources" ? null : spike.ruleId;
       const openedAt = Math.ceil(spike.openedAt.getTime() / MINUTE_MS);
-      const judged = { id, ruleId, attackers, since, openedAt, isOpen: closedAt === null };
+      const judged = { id, ruleId, attackers, since, openedAt, peak, isOpen: closedAt === null };
       bySpike.set(id, verdicts.verdictsOf(judged, minute));
     }
     return bySpike;
@@ -131,7 +131,8 @@ export function createAlertReplay({
     const lacking = deciding.flatMap((one) => {
       const decision = decideOn(one);
       const known = bySpike.get(one.id) ?? [];
-      return decision !== null && lacksVerdict(decision, known, nowMs) ? [one.id] : [];
+      const lacks = decision === null ? hasOutgrown(one, known) : lacksVerdict(decision, known, nowMs);
+      return lacks ? [one.id] : [];
     });
     return { bySpike, graded, deciding, waitingSums, decideOn, lacking };
   }

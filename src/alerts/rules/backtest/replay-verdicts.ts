@@ -46,6 +46,8 @@ export interface JudgedSpike {
   /** Beginning of the window that opened it, and its opening; minutes since the epoch. */
   readonly since: number;
   readonly openedAt: number;
+  /** The largest count so far. */
+  readonly peak: number;
   readonly isOpen: boolean;
 }
 
@@ -171,6 +173,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
         VERDICT_AFTER_MS[look] < VERDICT_AFTER_MS["six-hours"] || first === 0
           ? null
           : recent / Math.min(first, MOST_EVENTS),
+      peak: spike.peak,
     });
   }
 

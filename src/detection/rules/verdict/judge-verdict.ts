@@ -187,6 +187,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
           ? null
           : reasons[weakest],
     features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
+    peak: evidence.peak,
     start: isVerified ? Math.log(odds[likeliest] / odds[rival]) : weigh(weights.start),
     counts,
     background: { events: background, perHour: evidence.usualPerHour },
