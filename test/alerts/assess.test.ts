@@ -46,3 +46,15 @@ test.each<[string, number, Parameters<typeof alertSpike>[0], number, boolean]>([
   });
   expect(assess(spike).isUntried).toBe(expected);
 });
+
+test.each<[string, number, Parameters<typeof alertSpike>[0], string]>([
+  ["a rule of its zone's first two hours", HOUR, {}, "warning"],
+  ["a rule of its zone's third hour", 3 * HOUR, {}, "critical"],
+  ["an incident of its zone's first two hours", HOUR, { kind: "sources" }, "critical"],
+])("%s pages or not", (_what, age, over, expected) => {
+  const spike = alertSpike({ severity: "critical", ...over });
+  const firstMinutes = new Map([[spike.zoneId, NOW / MINUTE_MS - age]]);
+  const assess = createAssessor({ ...context, firstMinutes });
+  expect(assess(spike).spike.severity).toBe(expected);
+  expect(assess(structuredClone(spike))).toBe(assess(spike));
+});

@@ -7,6 +7,7 @@ import { isSentByFew } from "#model/ip-address.ts";
 import { isLearning, isRuleKind, isSumRule, lastingChanges } from "#model/rules.ts";
 import type { SourceTraits, Subject } from "#model/subject.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
+import { isGraver } from "#model/words.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { findInhibition, planRoute, type RoutePlan } from "./routing/plan-route.ts";
@@ -73,14 +74,27 @@ export type Assess = (spike: AlertSpike) => Assessment;
 
 /** Returns a function that assesses every spike once, and again only if the spike has changed since. */
 export function createAssessor(context: Context): Assess {
-  const known = new Map<number, Assessment>();
+  const known = new Map<number, { readonly spike: AlertSpike; readonly assessment: Assessment }>();
   return (spike) => {
     const before = known.get(spike.id);
-    if (before !== undefined && isDeepStrictEqual(before.spike, spike)) return before;
-    const assessment = assess(spike, context);
-    known.set(spike.id, assessment);
+    if (before !== undefined && isDeepStrictEqual(before.spike, spike)) return before.assessment;
+    const assessment = assess(capInFirstHours(spike, context), context);
+    known.set(spike.id, { spike, assessment });
     return assessment;
   };
+}
+
+/** Returns a rule's spike of its zone's first hours as a warning at most: what is usual on the internet attacks, too, and did not rise. */
+function capInFirstHours(spike: AlertSpike, { firstMinutes }: Context): AlertSpike {
+  const firstMinute = firstMinutes?.get(spike.zoneId);
+  if (!isRuleKind(spike.kind) || !isGraver(spike.severity, "warning")) return spike;
+  if (!isInFirstHours(spike, firstMinute)) return spike;
+  const { raisedFrom: _raised, ...rest } = spike;
+  return { ...rest, severity: "warning" };
+}
+
+function isInFirstHours({ openedAtMs }: AlertSpike, firstMinute: number | undefined): boolean {
+  return firstMinute !== undefined && openedAtMs / MINUTE_MS < firstMinute + UNTRIED_MINUTES;
 }
 
 function assess(spike: AlertSpike, context: Context): Assessment {
@@ -119,10 +133,12 @@ function isClear({ ruleId }: AlertSpike, verdicts: readonly StoredVerdict[]): bo
 }
 
 /** Returns whether a rule's spike says that its zone is new rather than that something rose. */
-function opensUntried({ kind, openedAtMs }: AlertSpike, firstMinute: number | undefined): boolean {
+function opensUntried(spike: AlertSpike, firstMinute: number | undefined): boolean {
+  const { kind, openedAtMs } = spike;
   if (firstMinute === undefined || !isRuleKind(kind)) return false;
-  const opened = openedAtMs / MINUTE_MS;
-  return kind === "new-rule" ? isLearning(firstMinute, opened) : opened < firstMinute + UNTRIED_MINUTES;
+  return kind === "new-rule"
+    ? isLearning(firstMinute, openedAtMs / MINUTE_MS)
+    : isInFirstHours(spike, firstMinute);
 }
 
 function newestOf(times: readonly number[]): number | null {

@@ -134,7 +134,7 @@ export function createAlertReplay({
       const lacks = decision === null ? hasOutgrown(one, known) : lacksVerdict(decision, known, nowMs);
       return lacks ? [one.id] : [];
     });
-    return { bySpike, graded, deciding, waitingSums, decideOn, lacking };
+    return { bySpike, graded, deciding, waitingSums, assess, decideOn, lacking };
   }
 
   function decideAt(minute: number, given: readonly ReplayedSpike[]): void {
@@ -147,7 +147,7 @@ export function createAlertReplay({
     const spikes = [...newest.values()];
     let decided = prepare(minute, spikes);
     while ((verdicts?.judgeAgain(decided.lacking, minute) ?? 0) > 0) decided = prepare(minute, spikes);
-    const { bySpike, graded, deciding, waitingSums, decideOn } = decided;
+    const { bySpike, graded, deciding, waitingSums, assess, decideOn } = decided;
     const replayed = new Map(spikes.map((spike) => [spike.id, spike]));
     for (const spike of deciding) {
       const fingerprint = alertOf(spike);
@@ -166,7 +166,7 @@ export function createAlertReplay({
         incident: number,
         // The service calls the first message of a channel so, whatever the reason.
         reason: known === null ? "first" : decision.reason,
-        severity: spike.severity,
+        severity: assess(spike).spike.severity,
         subject: spike.kind === "sources" ? "incident" : isChangeKind(spike.kind) ? "flip" : "rule",
         attackers,
         rules: rulesOf(spike, graded),
