@@ -99,7 +99,8 @@ export interface PlanWatch {
 
 export interface PlanHit {
   readonly rule: string;
-  readonly visitors: number;
+  /** A visitor's requests of one hour are one visit. */
+  readonly visits: number;
   readonly since: number;
   readonly lastAt: number;
   readonly endedAt: number | null;

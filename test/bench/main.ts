@@ -11,6 +11,7 @@ import { benchIngest } from "./ingest.ts";
 import { judge } from "./measure.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { benchRequests, reportRequests } from "./requests.ts";
+import { followPlans } from "./review/follow-plan.ts";
 import { benchReview, judgeReview, reportReview } from "./review.ts";
 import { benchRises, reportRises } from "./rises.ts";
 import { judgeSearch } from "./search/judge.ts";
@@ -197,6 +198,7 @@ interface ReviewFlags {
   readonly seed: number;
   readonly events: readonly number[];
   readonly verbose?: true;
+  readonly follow?: true;
   readonly json?: true;
 }
 
@@ -208,9 +210,14 @@ const review = new Command("review")
   .option("--seed <number>", "1 to 9 are for development", wholeNumber, 10)
   .option("--events <count>", "events of the zone whose plan is timed", sizes, [2_000_000])
   .option("--verbose", "each rule with its plan and the truth")
+  .option("--follow", "instead: what plans said, and what happened in the week in which they were followed")
   .option("--json", "all figures as JSON")
-  .action(async ({ json, verbose, events: [events = 0], ...options }: ReviewFlags) => {
+  .action(async ({ json, verbose, follow, events: [events = 0], ...options }: ReviewFlags) => {
     const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    if (follow) {
+      process.stdout.write(await followPlans({ ...options, onProgress }));
+      return;
+    }
     const measured = await benchReview({ ...options, events, isVerbose: verbose === true, onProgress });
     const verdicts = judgeReview(measured);
     process.stdout.write(

@@ -149,11 +149,39 @@ test("a plan is followed as soon as the rules that it blocks do block, and not b
   expect(await stateOf(id)).toEqual({ isFollowed: true, drift: [] });
 });
 
-test("what rules did before the plan was saved, and what another rule may have stopped, is no proof", async () => {
+test("what rules did before the plan was saved is no proof, and neither is what others stopped of a rule that logs", async () => {
   const id = await save({}, 5);
-  await store([...attacks(), ...times(5, (i) => send(5.5 + i / 60, { rules: [SQL, XSS] }))]);
+  await store(attacks());
   await watchAt(6);
   expect(await stateOf(id)).toEqual({ isFollowed: false, drift: [] });
+  await store([
+    ...times(5, (i) => send(6 + i / 60, { rules: [SQL, XSS] })),
+    ...times(5, (i) => send(6.2 + i / 60, { action: "Logged" })),
+  ]);
+  await watchAt(7);
+  expect(await stateOf(id)).toEqual({ isFollowed: false, drift: [] });
+});
+
+test("rules that match nothing alone are followed if their requests are stopped, and one that is to log does not drift", async () => {
+  const id = await save();
+  await store(times(5, (i) => send(1 + i / 60, { rules: [RCE], action: "Logged" })));
+  await store(times(12, (i) => send(2 + i / 60, { rules: [SQL, XSS, RCE] })));
+  await watchAt(3);
+  expect(await stateOf(id)).toEqual({ isFollowed: true, drift: [] });
+
+  await store(times(5, (i) => send(4 + i / 60, { action: "Logged" })));
+  await watchAt(5);
+  await store(times(5, (i) => send(30 + i / 60, { rules: [SQL, XSS] })));
+  await watchAt(31);
+  expect(await stateOf(id)).toEqual({ isFollowed: true, drift: [[SQL, false]] });
+});
+
+test("a partner whose requests are blocked for hours is an alert, although it is one visitor", async () => {
+  await save();
+  await store(attacks());
+  await watchAt(2);
+  await store(times(8, (i) => visit(2.1 + i, { ip: "203.0.113.9" })));
+  expect(await reportAt(10)).toHaveLength(1);
 });
 
 test("a rule that blocks more visitors than the plan said is one alert, which is not repeated, and resolves when it stops", async () => {
@@ -162,7 +190,7 @@ test("a rule that blocks more visitors than the plan said is one alert, which is
   expect(await reportAt(2)).toEqual([]);
   await store(times(14, (i) => visit(2 + i / 60)));
   expect(await reportAt(3)).toEqual([
-    'first Zone 101: rule 942100 blocks 14 visitors since 2026-11-20 14:00 UTC; the plan "Switch" said 0.29 a day. Let the rule log again, or exclude it where it matches visitors: longwatch review samples --zone 101 --rule 942100 shows where',
+    'first Zone 101: rule 942100 blocks 14 visits since 2026-11-20 14:00 UTC; the plan "Switch" said 0.29 a day. Let the rule log again, or exclude it where it matches visitors: longwatch review samples --zone 101 --rule 942100 shows where',
   ]);
   // A second run, as of another replica or after a kill, writes nothing twice.
   expect(await reportAt(3)).toEqual([]);

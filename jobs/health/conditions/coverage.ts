@@ -210,14 +210,14 @@ const planHit = defineCondition<{ zoneId: number; plan: ReviewPlanRow; hit: Plan
       }));
     });
   },
-  find({ zoneId, plan: { name, plan }, hit: { rule, visitors, since, endedAt } }) {
+  find({ zoneId, plan: { name, plan }, hit: { rule, visits, since, endedAt } }) {
     if (endedAt !== null) return null;
     const planned = plan.promised.find((one) => one.rule === rule)?.visitors ?? 0;
     const perDay = formatDecimal(planned / Math.max(1, plan.judged.days));
     const samples = `review samples --zone ${zoneId} --rule ${toLine(rule, 60)}`;
     return {
       since,
-      headline: `Zone ${zoneId}: rule ${toLine(rule, 60)} blocks ${many(visitors, "visitor")} since ${showTime(since)} UTC; the plan "${toLine(name, 80)}" said ${perDay} a day. Let the rule log again, or exclude it where it matches visitors: longwatch ${samples} shows where`,
+      headline: `Zone ${zoneId}: rule ${toLine(rule, 60)} blocks ${many(visits, "visit")} since ${showTime(since)} UTC; the plan "${toLine(name, 80)}" said ${perDay} a day. Let the rule log again, or exclude it where it matches visitors: longwatch ${samples} shows where`,
       next: see(samples),
     };
   },

@@ -1,6 +1,6 @@
 /** Counts classified requests by day, class, rules and path. */
 
-import { DAY_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { ACTION_CLASSES, REQUEST_CLASSES, type REVIEW_SAMPLES, type RequestClass } from "#model/kinds.ts";
 import type { SenderCount, SharedKey } from "#model/review.ts";
 import { noRequests, type ReviewRow, type ReviewTable } from "#model/review.ts";
@@ -208,10 +208,10 @@ export function watchRules(
     newest as (select rule, json_group_array(json_array(ms, is_stopped)) as newest
       from (select *, row_number() over (partition by rule order by ms desc) as place from seen where fate = 'logged' or (is_stopped and is_alone))
       where place <= ${NEWEST} group by rule),
-    stopped as (select rule, json_group_array(json_array(first, last)) as visitors
-      from (select rule, min(ms) as first, max(ms) as last from seen where is_stopped and class = 'visitor' group by rule, visitor) group by rule)
-    select json_object('rule', rule, 'newest', coalesce(newest, json_array()), 'visitors', coalesce(visitors, json_array()))
-    from newest full join stopped using (rule)`;
+    stopped as (select rule, json_group_array(json_array(first, last)) as visits
+      from (select rule, min(ms) as first, max(ms) as last from seen where is_stopped and class = 'visitor' group by rule, visitor, ms // ${HOUR_MS}) group by rule)
+    select json_object('rule', rule, 'newest', coalesce(newest, json_array()), 'visits', coalesce(visits, json_array()), 'stoppedAt', stopped_at)
+    from (select rule, max(ms) filter (is_stopped) as stopped_at from seen group by rule) left join newest using (rule) left join stopped using (rule)`;
 }
 
 /** More senders than this are not read; visitors come first. */

@@ -7,18 +7,20 @@ export interface RuleSeen {
   readonly rule: string;
   /** Its newest events that show what it does, and whether it stopped them. An event that another rule may have stopped shows nothing. */
   readonly newest: readonly (readonly [at: number, isStopped: boolean])[];
-  /** The first and the last time at which it stopped each visitor. */
-  readonly visitors: readonly (readonly [first: number, last: number])[];
+  /** When a request that it matches was last stopped, by whatever rule; null if none was. */
+  readonly stoppedAt: number | null;
+  /** The first and the last time at which it stopped a visitor, of each visitor and hour. */
+  readonly visits: readonly (readonly [first: number, last: number])[];
 }
 
 /** A rule does what so many of its newest events say. Between, it does what it did before. */
 const MOSTLY = 0.9;
-/** Visitors are counted over this time. */
+/** Visits are counted over this time. */
 const WINDOW_MS = DAY_MS;
 /** In the first hours after the switch, the estimate is of half a day: a rush hour has more visitors than the average. */
 const LEAST_SHARE = 0.5;
-/** A single person who tries again and again raises no alert, and neither do two. */
-const FEWEST_VISITORS = 3;
+/** A person who tries again and again for an hour or two raises no alert. */
+const FEWEST_VISITS = 3;
 /** An estimate is left by chance this seldom. A zone with 100 rules has some 200,000 independent looks a year. */
 const CHANCE = 1e-6;
 /** A hit ends without a visitor for so long. */
@@ -41,10 +43,15 @@ export function watchPlan(
   const byRule = new Map(seen.map((one) => [one.rule, one]));
   const rules = [...plan.block, ...plan.log].flatMap((rule) => {
     const known = before?.rules.find((one) => one.rule === rule);
-    const blocks = readMode(byRule.get(rule)?.newest.filter(([at]) => at > savedAt) ?? []) ?? known?.blocks;
+    const isToBlock = plan.block.includes(rule);
+    const { newest = [], stoppedAt = null } = byRule.get(rule) ?? {};
+    const own = newest.filter(([at]) => at > savedAt);
+    // Rules that match nothing alone count as they are planned, if their requests are stopped. One that drifted must show more.
+    const isHelped = isToBlock && own.length === 0 && (stoppedAt ?? 0) > savedAt;
+    const blocks = readMode(own) ?? (isHelped && known?.hasAgreed !== true ? true : known?.blocks);
     if (blocks === undefined) return [];
     const since = known?.blocks === blocks ? known.since : now;
-    const hasAgreed = known?.hasAgreed === true || blocks === plan.block.includes(rule);
+    const hasAgreed = known?.hasAgreed === true || blocks === isToBlock;
     return [{ rule, blocks, since, hasAgreed }];
   });
   const toBlock = rules.filter(({ rule }) => plan.block.includes(rule));
@@ -57,7 +64,7 @@ export function watchPlan(
     const lasts = visitsSince(byRule.get(hit.rule), hit.since).map(([, last]) => last);
     const lastAt = Math.max(hit.lastAt, ...lasts);
     const isOver = followedSince === null || !blocking.has(hit.rule) || now - lastAt >= QUIET_MS;
-    return { ...hit, lastAt, visitors: Math.max(hit.visitors, lasts.length), endedAt: isOver ? now : null };
+    return { ...hit, lastAt, visits: Math.max(hit.visits, lasts.length), endedAt: isOver ? now : null };
   });
   const isOpen = (rule: string) => hits.some((hit) => hit.rule === rule && hit.endedAt === null);
   for (const rule of followedSince === null ? [] : [...blocking].filter((one) => !isOpen(one))) {
@@ -67,14 +74,14 @@ export function watchPlan(
     const visits = visitsSince(byRule.get(rule), from);
     const since = Math.min(...visits.map(([first]) => Math.max(first, from)));
     const lastAt = Math.max(...visits.map(([, last]) => last));
-    if (visits.length >= FEWEST_VISITORS && !isWithin(visits.length, expectVisitors(plan, rule, now - from)))
-      hits.push({ rule, visitors: visits.length, since, lastAt, endedAt: null });
+    if (visits.length >= FEWEST_VISITS && !isWithin(visits.length, expectVisitors(plan, rule, now - from)))
+      hits.push({ rule, visits: visits.length, since, lastAt, endedAt: null });
   }
   return { at: now, followedSince, rules, hits };
 }
 
-function visitsSince(seen: RuleSeen | undefined, from: number): RuleSeen["visitors"] {
-  return (seen?.visitors ?? []).filter(([, last]) => last >= from);
+function visitsSince(seen: RuleSeen | undefined, from: number): RuleSeen["visits"] {
+  return (seen?.visits ?? []).filter(([, last]) => last >= from);
 }
 
 /** Returns whether a rule blocks; null if its events are few or differ. */
