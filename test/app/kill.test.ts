@@ -11,6 +11,7 @@ import { compareBuckets } from "#db/detection/compare-buckets.ts";
 import { EMULATOR_DEFAULTS } from "#emulator/emulator.ts";
 import { saveState } from "#emulator/state.ts";
 import { readShown } from "../faults/invariants.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const WAIT = { timeout: 240_000, interval: 200 };
@@ -36,9 +37,7 @@ function start(dataDir: string) {
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,
     env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-      NODE_OPTIONS: process.env["NODE_OPTIONS"],
+      ...quickEnvironment(),
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
       LONGWATCH_LOG_LEVEL: "error",

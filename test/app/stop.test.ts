@@ -6,6 +6,7 @@ import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { readRuntimeFile } from "#app/runtime-file.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const WAIT = { timeout: 90_000, interval: 100 };
@@ -15,9 +16,7 @@ function start(dataDir: string) {
   const service = spawn(process.execPath, [path.join(root, "src", "main.ts"), "start"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-      NODE_OPTIONS: process.env["NODE_OPTIONS"],
+      ...quickEnvironment(),
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
       LONGWATCH_LOG_LEVEL: "warn",

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { writeRuntimeFile } from "#app/runtime-file.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/app/check-health.ts");
 
@@ -19,7 +20,7 @@ function makeDataDir(): string {
 async function check(dataDir: string): Promise<unknown> {
   const child = spawn(process.execPath, [PROGRAM], {
     stdio: "inherit",
-    env: { LONGWATCH_DATA_DIR: dataDir },
+    env: { ...quickEnvironment(), LONGWATCH_DATA_DIR: dataDir },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [code] = await once(child, "exit");

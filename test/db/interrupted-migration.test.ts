@@ -5,6 +5,7 @@ import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { listMigrations, migrate } from "#db/migrate.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 import { readCatalog } from "./read-catalog.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
@@ -12,10 +13,9 @@ const WAIT = { timeout: 60_000, interval: 50 };
 
 /** Starts `longwatch migrate` in a process of its own. */
 function startMigrate(url: string): ChildProcess {
-  const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
   const child = spawn(process.execPath, [PROGRAM, "migrate"], {
     stdio: ["ignore", "ignore", "inherit"],
-    env: { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS, DATABASE_URL: url },
+    env: { ...quickEnvironment(), DATABASE_URL: url },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;

@@ -13,6 +13,7 @@ import { openJobQueue } from "../store/queue/support/store.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findProgram } from "../support/find-program.ts";
 import { startPgBouncer } from "../support/pgbouncer.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const program = findProgram("pgbouncer");
@@ -97,12 +98,9 @@ test.skipIf(program === null)(
   "start behind a pooler in transaction mode ends at once with exit code 2",
   async () => {
     const { url } = await openPooler("transaction", inject("migratedTemplate"));
-    const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
     const started = await promisify(execFile)(process.execPath, [PROGRAM, "start"], {
       env: {
-        PATH,
-        NODE_COMPILE_CACHE,
-        NODE_OPTIONS,
+        ...quickEnvironment(),
         DATABASE_URL: url,
         LONGWATCH_DATA_DIR: makeTemporaryFolder("pooled"),
         LONGWATCH_PORT: "0",

@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
+import { quickEnvironment } from "../support/quick-environment.ts";
 
 const MAIN = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
-
-const passOn = (...names: string[]) =>
-  Object.fromEntries(names.map((name) => [name, process.env[name] ?? ""]));
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
@@ -22,7 +20,7 @@ export interface ServiceProcess {
 export function startServiceProcess(env: Record<string, string>, command = "start"): ServiceProcess {
   const child = spawn(process.execPath, [MAIN, command], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...passOn("PATH", "NODE_COMPILE_CACHE", "NODE_OPTIONS"), LONGWATCH_PORT: "0", ...env },
+    env: { ...quickEnvironment(), LONGWATCH_PORT: "0", ...env },
   });
   let printed = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -6,6 +6,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { ADVISORY_LOCKS } from "#db/postgres/transaction.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { nextFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
 
@@ -15,10 +16,9 @@ const world = await openBackupWorld();
 
 /** Starts the program itself, in a process of its own. */
 function start(settings: Settings, args: readonly string[]): ChildProcess {
-  const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     stdio: "ignore",
-    env: { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS, ...settings },
+    env: { ...quickEnvironment(), ...settings },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;

@@ -9,6 +9,7 @@ import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { runStoreCommand } from "../faces/cli/run-store-command.ts";
+import { quickEnvironment } from "../support/quick-environment.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 
@@ -28,8 +29,7 @@ function start(emulator: Emulator, folder: string) {
   const child = spawn(process.execPath, [PROGRAM, "start"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      ...quickEnvironment(),
       DATABASE_URL: database.url,
       EDGE_API_URL: emulator.url,
       EDGE_API_KEY: emulator.accessKey,

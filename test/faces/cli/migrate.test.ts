@@ -7,6 +7,7 @@ import { listMigrations } from "#db/migrate.ts";
 import { migrateCommand } from "#faces/cli/backup.ts";
 import { createDatabaseBefore, MIGRATED } from "../../db/before-baseline.ts";
 import { createTestDatabase } from "../../support/database.ts";
+import { quickEnvironment } from "../../support/quick-environment.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
@@ -39,12 +40,9 @@ test("migrate and start name the version that must run first for a database befo
     "the tables of the database are older than this version can migrate, and nothing was changed: start Longwatch 0.3.0 of the commit ba571f6e once, and then start this version\n";
   expect([code, out, err]).toEqual([1, "", `longwatch migrate: ${named}`]);
 
-  const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
   const started = await promisify(execFile)(process.execPath, [PROGRAM, "start"], {
     env: {
-      PATH,
-      NODE_COMPILE_CACHE,
-      NODE_OPTIONS,
+      ...quickEnvironment(),
       DATABASE_URL: url,
       LONGWATCH_DATA_DIR: makeTemporaryFolder("too-old"),
       LONGWATCH_PORT: "0",

@@ -12,6 +12,7 @@ import { OPERATIONS } from "#operations/index.ts";
 import type { Operation } from "#operations/operation.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
+import { quickEnvironment } from "../../support/quick-environment.ts";
 import { openApiWorld } from "../http/api/api-world.ts";
 
 const MAIN = path.join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
@@ -26,7 +27,7 @@ async function connect(environment: Record<string, string>): Promise<Client> {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [MAIN, "mcp"],
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    env: { ...quickEnvironment(), ...environment },
     stderr: "inherit",
   });
   await client.connect(transport);
