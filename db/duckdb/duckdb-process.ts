@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { constants, getPriority, setPriority } from "node:os";
 import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
 import { messageOf, toError } from "#lib/errors.ts";
@@ -65,6 +66,8 @@ async function open({ folders, spillFolder, memoryBytes, threads }: DuckdbSettin
   ])
     await connection.run(statement);
   connection.closeSync();
+  // Its owner kills the process, which then has no end at which Node would write the cache.
+  flushCompileCache();
   return instance;
 }
 
