@@ -107,7 +107,7 @@ interface AskAdviceDeps extends AskPlatformDeps {
  * Outcome of an ask for a person. `not-now`: the budget is spent, a recent refusal still applies, or another process
  * is asking.
  */
-type Asked =
+type AdviceOutcome =
   | { readonly kind: "answered"; readonly text: string }
   | { readonly kind: "failed"; readonly errorKey: string }
   | { readonly kind: "not-now" };
@@ -124,7 +124,7 @@ interface AskedRule {
 export function createAskAdvice(deps: AskAdviceDeps) {
   // The request does not depend on the person's connection: its answer is stored for later readers.
   const { signal } = new AbortController();
-  return async (rule: AskedRule): Promise<Asked> => {
+  return async (rule: AskedRule): Promise<AdviceOutcome> => {
     const nowMs = deps.clock();
     const claim = await inTransaction(deps.database, async ({ tx }) => {
       await lockAdvice(tx);

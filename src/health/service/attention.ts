@@ -27,13 +27,13 @@ export interface Attention {
   readonly command: string | null;
 }
 
-interface Asked extends Pick<QueryContext, "db" | "now"> {
+interface ServiceContext extends Pick<QueryContext, "db" | "now"> {
   readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels" | "alerting">;
 }
 
 /** Opens the scope of the conditions, also those of zones that some process watches. The disk is not read. */
 export async function openServiceScope(
-  { db, now: nowMs, service }: Asked,
+  { db, now: nowMs, service }: ServiceContext,
   seen: readonly number[],
   zoneIds: readonly number[] | null = null,
 ): Promise<Scope> {
@@ -51,22 +51,22 @@ export async function openServiceScope(
 }
 
 /** Examines every condition of the service. */
-export async function examineService(asked: Asked, seen: readonly number[]): Promise<Examined[]> {
-  return examine(await openServiceScope(asked, seen), CONDITIONS);
+export async function examineService(context: ServiceContext, seen: readonly number[]): Promise<Examined[]> {
+  return examine(await openServiceScope(context, seen), CONDITIONS);
 }
 
 /** Returns what needs attention, the most urgent first. A caller of some zones sees nothing of the service as a whole. */
 export async function readAttention(
-  asked: Asked & Pick<QueryContext, "caller">,
+  context: ServiceContext & Pick<QueryContext, "caller">,
   seen: readonly { readonly zoneId: number }[],
-  zoneIds: readonly number[] | null = asked.caller.zoneIds,
+  zoneIds: readonly number[] | null = context.caller.zoneIds,
 ): Promise<Attention[]> {
-  const isWhole = asked.caller.zoneIds === null;
+  const isWhole = context.caller.zoneIds === null;
   const conditions = CONDITIONS.filter((one) => isWhole || one.of === "zone");
   const ids = seen.map(({ zoneId }) => zoneId);
-  const shown = listShown(await examine(await openServiceScope(asked, ids, zoneIds), conditions));
+  const shown = listShown(await examine(await openServiceScope(context, ids, zoneIds), conditions));
   const others = isWhole
-    ? (await countSelfAlerts(asked.db)) - shown.filter(({ isOpen }) => isOpen).length
+    ? (await countSelfAlerts(context.db)) - shown.filter(({ isOpen }) => isOpen).length
     : 0;
   const text = `${many(others, "unresolved alert")} of Longwatch about itself`;
   return [
@@ -85,7 +85,7 @@ export async function countConditions(scope: Scope) {
 }
 
 /** Returns the checks of /readyz that come from conditions. A headline may quote an error, which the public must not read. */
-export function listReadyChecks(ask: () => Asked, zoneIds: readonly number[]) {
+export function listReadyChecks(ask: () => ServiceContext, zoneIds: readonly number[]) {
   const conditions = CONDITIONS.filter(({ ready }) => ready === true);
   const examineAll = async () => listShown(await examine(await openServiceScope(ask(), zoneIds), conditions));
   // The checks of one probe run at once and share one examination.
