@@ -2,7 +2,7 @@ import { z } from "zod";
 import { notifiedChannels } from "#alerts/rules/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
-import { type Assess, type Context, createAssessor } from "#alerts/rules/assess.ts";
+import { type Assess, type Context, createAssessor, withSameMisfires } from "#alerts/rules/assess.ts";
 import { type Decision, decide, lacksVerdict } from "#alerts/rules/decide.ts";
 import { headlineOf } from "#alerts/rules/message/headline.ts";
 import {
@@ -12,7 +12,6 @@ import {
   findTakeOvers,
   findWaitingSums,
 } from "#alerts/rules/one-cause.ts";
-import { withSameMisfires } from "#alerts/rules/same-misfire.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import type { Silence } from "#alerts/rules/silence.ts";
 import { gradeByVerdict, hasOutgrown, toSituation } from "#alerts/rules/verdict-effects.ts";
@@ -39,7 +38,7 @@ import { defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 import { examine, openScope } from "../health/conditions/condition.ts";
 import { COVERAGE_CONDITIONS } from "../health/conditions/coverage.ts";
-import { raiseExamined } from "./persist-transition.ts";
+import { raiseExamined } from "./raise-self.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
 import { readActiveSilences } from "./report-service.ts";
 

@@ -1,6 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { findWas, notifiedChannels } from "#alerts/rules/alert-history.ts";
-import { type AlertRecord, parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
+import { findWas, notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
+import {
+  type AlertRecord,
+  parseDetails,
+  type Recipients,
+  toAlertRecord,
+} from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#alerts/rules/assess.ts";
 import { type Decision, decide } from "#alerts/rules/decide.ts";
@@ -13,9 +18,11 @@ import { gradeByVerdict, toSituation } from "#alerts/rules/verdict-effects.ts";
 import { readAdviceText } from "#db/alerts/advice.ts";
 import {
   type AlertRow,
+  changeAlert,
   describeAlert,
   describeAlerts,
   insertAlerts,
+  insertNotifications,
   lockSpike,
   lockSpikes,
   readNewestAlerts,
@@ -29,7 +36,6 @@ import { pickSame, REMEMBERED_MS } from "#detection/rules/verdict/judge-verdict.
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { describeMarksBefore } from "#model/words.ts";
-import { persistTransition, toStored } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */
 interface ToRaise {
@@ -157,6 +163,46 @@ async function advance(
     toMessage(tx, alertId, { assessment, members, decision, was }, context);
   const change = { row, before, alert, reason, recipients: decision, identity, toMessage: compose };
   return (await persistTransition(tx, change)) ? reason : null;
+}
+
+interface NewTransition {
+  /** The alert as it was read; null if there was none. */
+  readonly row: AlertRow | null;
+  readonly before: AlertRecord | null;
+  /** The alert after the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: NotifyReason;
+  readonly recipients: Partial<Recipients>;
+  readonly identity: Pick<AlertRow, "fingerprint" | "kind" | "zoneId" | "ruleId">;
+  readonly toMessage: (alertId: number) => AlertMessage | Promise<AlertMessage>;
+}
+
+/** Returns the row of an alert. */
+function toStored(
+  { state, transition, spikeId, firedAtMs, resolvedAtMs, transitions }: AlertRecord,
+  { fingerprint, kind, zoneId, ruleId }: NewTransition["identity"],
+) {
+  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
+  const identity = { fingerprint, kind, zoneId, ruleId };
+  const firedAt = new Date(firedAtMs);
+  return { ...identity, state, transition, transitions: [...transitions], spikeId, resolvedAt, firedAt };
+}
+
+/** Writes a transition, its message and its outbox rows. Returns false if the alert has moved since it was read. */
+export async function persistTransition(tx: Queryable, change: NewTransition): Promise<boolean> {
+  const { row, before, alert, reason, recipients, identity, toMessage } = change;
+  const { firedAt, ...stored } = toStored(alert, identity);
+  const alertId =
+    row === null || reason === "first"
+      ? (await insertAlerts(tx, [{ ...stored, firedAt }])).get(identity.fingerprint)
+      : (await changeAlert(tx, row, stored))
+        ? row.id
+        : undefined;
+  if (alertId === undefined) return false;
+  const message = await toMessage(alertId);
+  await describeAlert(tx, alertId, { details: { message }, spikeId: alert.spikeId });
+  await insertNotifications(tx, toNotifications(message, recipients, before));
+  return true;
 }
 
 async function toMessage(

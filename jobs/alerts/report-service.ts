@@ -14,7 +14,7 @@ import { examine, openScope } from "../health/conditions/condition.ts";
 import { WATCHED_MS } from "../health/conditions/coverage.ts";
 import { channel, DELIVERY_CONDITIONS } from "../health/conditions/delivery.ts";
 import { SERVICE_CONDITIONS } from "../health/conditions/service.ts";
-import { raiseExamined } from "./persist-transition.ts";
+import { raiseExamined } from "./raise-self.ts";
 import { endUnwatched } from "./resolve-alert.ts";
 
 /** The sizes of tables change slowly, and reading them needs disk access. */

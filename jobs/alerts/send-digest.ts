@@ -16,7 +16,7 @@ import { firstRun } from "#lib/cron.ts";
 import type { WeekFigures } from "#model/weekly-digest.ts";
 import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
-import { persistTransition } from "./persist-transition.ts";
+import { persistTransition } from "./raise-spike.ts";
 
 export interface SendDigestDeps extends Pick<JobContext, "database" | "clock" | "routing" | "afterAlerts"> {
   /** Returns the channels that the configuration names now. */

@@ -13,7 +13,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { attackerIdOf, digest } from "#model/fingerprint.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { zoneFactsOf } from "#model/zones.ts";
-import { persistTransition } from "../alerts/persist-transition.ts";
+import { persistTransition } from "../alerts/raise-spike.ts";
 import { readActiveSilences } from "../alerts/report-service.ts";
 import type { JobContext } from "../context.ts";
 

@@ -4,7 +4,7 @@ import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
 import { storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
-import { raiseExamined } from "#jobs/alerts/persist-transition.ts";
+import { raiseExamined } from "#jobs/alerts/raise-self.ts";
 import { examine, openScope } from "#jobs/health/conditions/condition.ts";
 import { DELIVERY_CONDITIONS } from "#jobs/health/conditions/delivery.ts";
 import { MINUTE_MS } from "#lib/units.ts";

@@ -4,7 +4,7 @@ import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { endSilence, extendSilence } from "#alerts/silences/end-silence.ts";
 import { silences } from "#db/schema/alerts.ts";
-import { raiseExamined } from "#jobs/alerts/persist-transition.ts";
+import { raiseExamined } from "#jobs/alerts/raise-self.ts";
 import { examine, openScope } from "#jobs/health/conditions/condition.ts";
 import { DELIVERY_CONDITIONS } from "#jobs/health/conditions/delivery.ts";
 import { MINUTE_MS } from "#lib/units.ts";

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { type AlertRecord, NOBODY, nextAlert } from "#alerts/rules/alert-record.ts";
 import type { AlertSpike } from "#alerts/rules/alert-spike.ts";
-import { createAssessor } from "#alerts/rules/assess.ts";
+import { createAssessor, withSameMisfires } from "#alerts/rules/assess.ts";
 import { decide } from "#alerts/rules/decide.ts";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
-import { withSameMisfires } from "#alerts/rules/same-misfire.ts";
 import { toSituation } from "#alerts/rules/verdict-effects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { VerdictWord } from "#model/kinds.ts";

@@ -4,7 +4,7 @@ import { explainAlert } from "#alerts/rules/explain-alert.ts";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf, type SelfSubject } from "#alerts/rules/self-alert.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { raiseSelfAlert } from "#jobs/alerts/persist-transition.ts";
+import { raiseSelfAlert } from "#jobs/alerts/raise-self.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { at, openAlertWorld } from "./alert-world.ts";

@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { replicas } from "#db/schema/service.ts";
-import { raiseSelfAlert } from "#jobs/alerts/persist-transition.ts";
+import { raiseSelfAlert } from "#jobs/alerts/raise-self.ts";
 import { createReportServiceJob } from "#jobs/alerts/report-service.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { openAlertWorld } from "./alert-world.ts";

@@ -4,7 +4,7 @@ import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { deleteReviewPlan, insertReviewPlan, listReviewPlans } from "#db/detection/exclusions.ts";
 import { readRequests } from "#detection/review/read-requests.ts";
-import { raiseExamined } from "#jobs/alerts/persist-transition.ts";
+import { raiseExamined } from "#jobs/alerts/raise-self.ts";
 import { createWatchPlansJob } from "#jobs/detection/watch-plans.ts";
 import { examine, openScope } from "#jobs/health/conditions/condition.ts";
 import { COVERAGE_CONDITIONS } from "#jobs/health/conditions/coverage.ts";

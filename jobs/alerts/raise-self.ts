@@ -1,73 +1,18 @@
-/** Stores transitions, and raises alerts about Longwatch itself. */
+/** Raises alerts about Longwatch itself. */
 
-import { gravestSeverity, notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
-import {
-  type AlertRecord,
-  NOBODY,
-  nextAlert,
-  parseDetails,
-  type Recipients,
-  toAlertRecord,
-} from "#alerts/rules/alert-record.ts";
+import { gravestSeverity, notifiedChannels } from "#alerts/rules/alert-history.ts";
+import { NOBODY, nextAlert, parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { addLinks } from "#alerts/rules/message/links.ts";
 import { buildSelfMessage, type SelfMessageFacts } from "#alerts/rules/message/self-message.ts";
 import { reasonOf, type SelfChange, type SelfRoute, type SelfSubject } from "#alerts/rules/self-alert.ts";
-import {
-  type AlertRow,
-  changeAlert,
-  describeAlert,
-  insertAlerts,
-  insertNotifications,
-  readNewestAlerts,
-} from "#db/alerts/alerts.ts";
+import { type AlertRow, describeAlert, readNewestAlerts } from "#db/alerts/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
-import type { AlertMessage } from "#model/alert-message.ts";
-import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/words.ts";
 import type { ZoneFacts } from "#model/zones.ts";
 import type { Examined } from "../health/conditions/condition.ts";
-
-interface NewTransition {
-  /** The alert as it was read; null if there was none. */
-  readonly row: AlertRow | null;
-  readonly before: AlertRecord | null;
-  /** The alert after the transition. */
-  readonly alert: AlertRecord;
-  readonly reason: NotifyReason;
-  readonly recipients: Partial<Recipients>;
-  readonly identity: Pick<AlertRow, "fingerprint" | "kind" | "zoneId" | "ruleId">;
-  readonly toMessage: (alertId: number) => AlertMessage | Promise<AlertMessage>;
-}
-
-/** Returns the row of an alert. */
-export function toStored(
-  { state, transition, spikeId, firedAtMs, resolvedAtMs, transitions }: AlertRecord,
-  { fingerprint, kind, zoneId, ruleId }: NewTransition["identity"],
-) {
-  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
-  const identity = { fingerprint, kind, zoneId, ruleId };
-  const firedAt = new Date(firedAtMs);
-  return { ...identity, state, transition, transitions: [...transitions], spikeId, resolvedAt, firedAt };
-}
-
-/** Writes a transition, its message and its outbox rows. Returns false if the alert has moved since it was read. */
-export async function persistTransition(tx: Queryable, change: NewTransition): Promise<boolean> {
-  const { row, before, alert, reason, recipients, identity, toMessage } = change;
-  const { firedAt, ...stored } = toStored(alert, identity);
-  const alertId =
-    row === null || reason === "first"
-      ? (await insertAlerts(tx, [{ ...stored, firedAt }])).get(identity.fingerprint)
-      : (await changeAlert(tx, row, stored))
-        ? row.id
-        : undefined;
-  if (alertId === undefined) return false;
-  const message = await toMessage(alertId);
-  await describeAlert(tx, alertId, { details: { message }, spikeId: alert.spikeId });
-  await insertNotifications(tx, toNotifications(message, recipients, before));
-  return true;
-}
+import { persistTransition } from "./raise-spike.ts";
 
 export interface SelfAlertDeps {
   readonly database: Database;
