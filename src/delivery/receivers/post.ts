@@ -143,17 +143,26 @@ export function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
   });
 }
 
-/** Returns the body and the headers of a request with JSON and a text file: form data. Without a file it is the JSON alone. */
-export function toFormBody(json: object, file: { readonly name: string; readonly text: string } | null) {
-  const payload = JSON.stringify(json);
-  if (file === null) return { headers: {}, body: payload };
-  const boundary = `longwatch-${createHash("sha256").update(payload).update(file.text).digest("hex")}`;
-  const parts = [
-    `content-disposition: form-data; name="payload_json"\r\ncontent-type: application/json\r\n\r\n${payload}`,
-    `content-disposition: form-data; name="files[0]"; filename="${file.name}"\r\ncontent-type: text/plain; charset=utf-8\r\n\r\n${file.text}`,
-  ];
-  const body = `${parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")}--${boundary}--\r\n`;
-  return { headers: { "content-type": `multipart/form-data; boundary=${boundary}` }, body };
+interface FormPart {
+  readonly name: string;
+  /** Content type. */
+  readonly type: string;
+  readonly text: string;
+  readonly filename?: string;
+}
+
+/** Returns the headers and the body of a request with form data. Equal parts make equal bytes. */
+export function toFormData(parts: readonly FormPart[]) {
+  const texts = createHash("sha256");
+  for (const { text } of parts) texts.update(text);
+  const boundary = `longwatch-${texts.digest("hex")}`;
+  const written = parts.map(({ name, type, text, filename }) => {
+    const named = filename === undefined ? "" : `; filename="${filename}"`;
+    const head = `content-disposition: form-data; name="${name}"${named}\r\ncontent-type: ${type}`;
+    return `--${boundary}\r\n${head}\r\n\r\n${text}\r\n`;
+  });
+  const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
+  return { headers, body: `${written.join("")}--${boundary}--\r\n` };
 }
 
 const PROGRESS = /^part (\d{1,3})(?: (.*))?$/s;

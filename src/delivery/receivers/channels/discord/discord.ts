@@ -23,35 +23,16 @@ import {
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, type PostRequest, post, sendInPlace, toFormBody } from "../../post.ts";
+import { POST_TIMEOUT_MS, type PostRequest, post, sendInPlace, toFormData } from "../../post.ts";
 
-/**
- * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
- * Limits").
- */
-export const DISCORD_LIMITS = {
-  content: 2_000,
-  title: 256,
-  description: 4_096,
-  fields: 25,
-  fieldName: 256,
-  fieldValue: 1_024,
-  footer: 2_048,
-  total: 6_000,
-} as const;
-const HEADLINE_CHARS = 600;
+/** Discord's limits in characters; `total` is over all texts of its embeds (discord.com/developers, "Embed Limits"). */
+export const DISCORD_LIMITS = { title: 256, description: 4_096, total: 6_000 } as const;
 const measureDiscord = (text: string) => countCharacters(toDiscord(text, DISCORD_LIMITS.description));
 const MEMBER_ROWS = 6;
-const CAPS = {
-  headline: HEADLINE_CHARS,
-  verdict: 140,
-  facts: 600,
-  commands: 300,
-  links: 60,
-  top: 60,
-  advice: { maxLines: 30, maxChars: 2_000 },
-  members: { rows: MEMBER_ROWS, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
-} as const;
+const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 70, chars: 400, measure: measureDiscord } as const;
+const LINES = { headline: 600, verdict: 140, facts: 600, commands: 300, links: 60, top: 60 } as const;
+const ADVICE = { maxLines: 30, maxChars: 2_000 } as const;
+const CAPS = { ...LINES, advice: ADVICE, members: { ...MEMBER_ROOM, elsewhere: "attached" } } as const;
 const DISCORD_FILE = "rules.txt";
 
 const COLORS = { critical: 0xd32f2f, error: 0xf57c00, warning: 0xfbc02d, info: 0x1976d2 } as const;
@@ -82,8 +63,7 @@ function toTexts({ name, heading, cap, lines, written }: WrittenBlock, links: Do
 function renderDiscord(message: AlertMessage) {
   const document = toDocument(message, "whole", CAPS);
   const file = toAttachment(message, document.members?.rest);
-  const whole = toEmbedded(message, document);
-  return file === null ? ([whole] as const) : ([whole, file] as const);
+  return [toEmbedded(message, document), ...(file === null ? [] : [file])] as const;
 }
 
 /** Returns all facts as one message, which later transitions edit. An edit keeps the attachments. */
@@ -113,7 +93,7 @@ function toEmbedded({ severity, startedAt }: AlertMessage, document: Document) {
     return Math.max(total - DISCORD_LIMITS.total, 0) + Math.max(chars - DISCORD_LIMITS.description, 0);
   };
   // A phone shows the content in its notification.
-  const content = toDiscord(`${statusText}: ${brief}`, HEADLINE_CHARS);
+  const content = toDiscord(`${statusText}: ${brief}`, LINES.headline);
   return { content, ...SILENT, embeds: [fit(document, MARKDOWN, write, excessOf)] as const };
 }
 
@@ -159,9 +139,6 @@ const settings = {
 
 type Options = SenderOptions<typeof settings>;
 
-/** Discord answers with the whole message. */
-const MAX_REPLY_BYTES = 256 * 1_024;
-
 const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
 
 /**
@@ -175,12 +152,17 @@ function createSender(options: Options): Notifier["send"] {
   const endpoint = openEndpoint(name, url, network);
   const confirms = ({ body }: { readonly body: string }) => readReply(body, created) !== null;
   return async (message, { signal, providerReference }) => {
-    const shared = { timeoutMs, clock, signal, confirms, maxReplyBytes: MAX_REPLY_BYTES };
+    // Discord answers with the whole message.
+    const shared = { timeoutMs, clock, signal, confirms, maxReplyBytes: 256 * 1_024 };
     const whole = () => {
       const [body, text] = renderDiscord(message);
-      const attached = { ...body, attachments: [{ id: 0, filename: DISCORD_FILE }] };
-      const file = text === undefined ? null : { name: DISCORD_FILE, text };
-      return { ...shared, ...toFormBody(file === null ? body : attached, file) };
+      if (text === undefined) return { ...shared, body: JSON.stringify(body) };
+      const json = JSON.stringify({ ...body, attachments: [{ id: 0, filename: DISCORD_FILE }] });
+      const form = toFormData([
+        { name: "payload_json", type: "application/json", text: json },
+        { name: "files[0]", type: "text/plain; charset=utf-8", text, filename: DISCORD_FILE },
+      ]);
+      return { ...shared, ...form };
     };
     // Without `wait`, Discord answers before it has stored the message, and without the message's id.
     const create = (request: PostRequest) => post(extendEndpoint(endpoint, "", { wait: "true" }), request);
@@ -191,7 +173,7 @@ function createSender(options: Options): Notifier["send"] {
         const request = { method: "PATCH" as const, accepts: [404], ...whole() };
         return (await post(extendEndpoint(endpoint, `/messages/${id}`), request)).status !== 404;
       },
-      note: () => create({ ...shared, ...toFormBody(toDiscordNote(message), null) }),
+      note: () => create({ ...shared, body: JSON.stringify(toDiscordNote(message)) }),
       post: async () => readReply((await create(whole())).body, created)?.id ?? null,
     });
     return { providerReference: reached };

@@ -117,10 +117,8 @@ function render(message: AlertMessage, document: Document): SlackMessage {
 
 /** Returns an alert as Block Kit. Hostile text is escaped, and only the message's own links are live. */
 export function toSlackMessage(message: AlertMessage): SlackMessage {
-  return render(
-    message,
-    open(message, "transition", showsMembers(message) ? "in the next messages" : undefined),
-  );
+  const elsewhere = showsMembers(message) ? "in the next messages" : undefined;
+  return render(message, open(message, "transition", elsewhere));
 }
 
 /** Returns all that is known of an alert as one message, for a channel that updates it in place. */
