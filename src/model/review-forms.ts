@@ -73,12 +73,14 @@ ${toRemarks(zone, exclusions)}${calls.length === 0 ? "# Every rule already does 
 }
 
 function toRemarks(zone: number, exclusions: ReviewChoice["exclusions"]): string {
-  return exclusions
-    .map(
-      ({ rule, path }) =>
-        `# First exclude rule ${toLine(rule, 100)} on ${toLine(path, 300)}: longwatch exclusion try --zone ${zone} --rule ${toShell(toLine(rule, 100))} --path ${toShell(toLine(path, 300))}\n`,
-    )
-    .join("");
+  return Array.from(
+    Map.groupBy(exclusions, ({ path }) => path),
+    ([path, of]) => {
+      const rules = of.map(({ rule }) => toLine(rule, 100));
+      const named = rules.length === 1 ? `rule ${rules[0]}` : `rules ${rules.join(", ")}`;
+      return `# First exclude ${named} on ${toLine(path, 300)}: longwatch exclusion try --zone ${zone} --rule ${toShell(rules[0] ?? "")} --path ${toShell(toLine(path, 300))}\n`;
+    },
+  ).join("");
 }
 
 function toCsv({ rules, block, exclusions }: WrittenChoice): string {

@@ -56,6 +56,8 @@ export interface ReviewTotals {
   >;
   /** The most requests of visitors and unknown senders that the choice stops on a day. */
   readonly worstDay: number;
+  /** Where it stops the most requests of visitors; null if it stops none. The path is empty if it is one of many. */
+  readonly worstPlace: { readonly rule: string; readonly path: string; readonly count: number } | null;
 }
 
 /** A choice that a person saved, with what it promised on the days that it was judged by. */
@@ -148,6 +150,7 @@ export function countChoice(
   const counts = REQUEST_CLASSES.map(() => ({ all: 0, stops: 0, stopped: 0 }));
   const byDay = new Map<number, number>();
   const days = new Set<number>();
+  const places = new Map<string, NonNullable<ReviewTotals["worstPlace"]>>();
   for (const [day, of, isStopped, set, path, count] of table.rows) {
     if (day < from || day >= to) continue;
     days.add(day);
@@ -155,14 +158,25 @@ export function countChoice(
     if (counted === undefined) continue;
     counted.all += count;
     if (isStopped === 1) counted.stopped += count;
-    if (table.sets[set]?.some((rule) => test(rule, path)) !== true) continue;
+    const place = table.sets[set]?.find((rule) => test(rule, path));
+    if (place === undefined) continue;
     counted.stops += count;
+    if (of === VISITOR) {
+      const key = `${place} ${path}`;
+      const before = places.get(key)?.count ?? 0;
+      places.set(key, {
+        rule: table.rules[place] ?? "",
+        path: table.paths[path] ?? "",
+        count: before + count,
+      });
+    }
     if (VISITORS.includes(of)) byDay.set(day, (byDay.get(day) ?? 0) + count);
   }
   const classes = Object.fromEntries(
     REQUEST_CLASSES.map((name, of) => [name, counts[of]]),
   ) as ReviewTotals["classes"];
-  return { days: days.size, classes, worstDay: Math.max(0, ...byDay.values()) };
+  const [worstPlace = null] = [...places.values()].sort((one, other) => other.count - one.count);
+  return { days: days.size, classes, worstDay: Math.max(0, ...byDay.values()), worstPlace };
 }
 
 /** Returns what each rule adds to a choice on days, in the order of the table's rules. */
@@ -276,12 +290,27 @@ export function summarizeReview({
         ? `None of ${many(rules, "rule")} can block safely. `
         : ""
       : `Switch ${formatWhole(blocking)} of ${many(rules, "rule")} to blocking${excluded === 0 ? "" : `, ${formatWhole(excluded)} of them after an exclusion`}. `;
-  const people = `${many(visitor.stops, "request")} of visitors and ${formatWhole(unknown.stops)} of unknown senders${visitor.stops + unknown.stops === 0 ? "" : `, at most ${formatWhole(totals.worstDay)} on a day`}`;
+  const people = `${many(visitor.stops, "request")} of visitors${describePlace(totals)} and ${formatWhole(unknown.stops)} of unknown senders${visitor.stops + unknown.stops === 0 ? "" : `, at most ${formatWhole(totals.worstDay)} on a day`}`;
   const proof =
     blocking === 0
       ? `In the last ${many(totals.days, "day")} ${formatWhole(through)} of ${many(hostile.all, "hostile request")} got through.`
-      : `In the last ${many(totals.days, "day")} that would have stopped ${formatWhole(hostile.stops)} of ${many(hostile.all, "hostile request")}, and ${people}. ${formatWhole(through)} of the hostile requests got through.`;
+      : `In the last ${many(totals.days, "day")} that would have stopped ${formatWhole(hostile.stops)} of ${many(hostile.all, "hostile request")}, and ${people}. Without it, ${formatWhole(through)} of the hostile requests got through.`;
   return `${little}${switched}${proof}${older}`;
+}
+
+/** Returns where a choice stops most of the visitors that it stops, in brackets. */
+function describePlace({ classes: { visitor }, worstPlace }: ReviewTotals): string {
+  if (worstPlace === null) return "";
+  const { rule, path, count } = worstPlace;
+  const share =
+    count < visitor.stops
+      ? `${formatWhole(count)} of them `
+      : count === 1
+        ? ""
+        : count === 2
+          ? "both "
+          : "all ";
+  return ` (${share}by rule ${rule}${path === "" ? "" : ` on ${path}`})`;
 }
 
 /** Requests of a sender on one day, by whose they are. Texts are hostile, and times epoch ms. */

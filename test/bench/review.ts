@@ -2,20 +2,20 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { CLASSIFIED_COLUMNS, classifyRequests } from "#archive/rules/sql/classify-requests.ts";
+import { CLASSIFIED_COLUMNS, classifyRequests, REQUEST_KEY } from "#archive/rules/sql/classify-requests.ts";
 import { countRequests, readCounts } from "#archive/rules/sql/count-requests.ts";
 import { createDuckdb, type Duckdb } from "#db/duckdb/duckdb.ts";
 import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
 import { planReview, type RulePlan } from "#detection/rules/review/plan-review.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
 import { createUses } from "#detection/rules/verdict/evidence.ts";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { templatesOf } from "#detection/rules/verdict/path-template.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { ReviewChoice } from "#model/review.ts";
 import { judge, type Verdict } from "./measure.ts";
 import { HALVES, type Half } from "./message/situations/situation.ts";
-import { type DrawnEvent, drawZones, type Truth } from "./review/draw-zone.ts";
+import { type DrawnEvent, drawZones, isBlocked, type Truth } from "./review/draw-zone.ts";
 import { type TimedPlan, timePlan } from "./review/time-plan.ts";
 import { alignColumns } from "./tables.ts";
 
@@ -31,6 +31,10 @@ export interface ReviewScore {
   readonly all: Readonly<Record<Truth, number>>;
   readonly plan: Readonly<Record<Truth, number>>;
   readonly zonesWithVisitors: number;
+  /** The same without the situations that began in the judged week, which no day before could show. */
+  readonly known: { readonly visitors: number; readonly zonesWithVisitors: number };
+  /** Hostile requests that the plan lets through by why, and visitors' requests that it stops by what of. */
+  readonly causes: Readonly<Record<string, number>>;
   readonly blockedRules: number;
   /** Rules that were planned to block and hit a big misfire. */
   readonly misfiring: number;
@@ -98,6 +102,8 @@ async function scoreHalf(
     all: none(),
     plan: none(),
     zonesWithVisitors: 0,
+    known: { visitors: 0, zonesWithVisitors: 0 },
+    causes: {} as Record<string, number>,
     blockedRules: 0,
     misfiring: 0,
     plans: {} as Record<string, number>,
@@ -105,11 +111,15 @@ async function scoreHalf(
   };
   for (const zone of drawZones(half, seed, zones)) {
     onProgress(`${zone.name}: ${zone.events.length} events`);
-    const { choice, rules, classes } = await planZone(zone, { duckdb, folder });
+    const { choice, rules, classes, toTemplate } = await planZone(zone, { duckdb, folder });
     for (const { plan } of rules) score.plans[plan] = (score.plans[plan] ?? 0) + 1;
     for (const [name, count] of Object.entries(classes))
       score.classes[name] = (score.classes[name] ?? 0) + count;
+    const count = (cause: string) => {
+      score.causes[cause] = (score.causes[cause] ?? 0) + 1;
+    };
     const from = zone.to - JUDGED_DAYS * DAY_MS;
+    const earlier = new Set(zone.events.flatMap(({ at, situation }) => (at < from ? [situation] : [])));
     const requests = [
       ...Map.groupBy(
         zone.events.filter(({ at }) => at >= from),
@@ -117,33 +127,54 @@ async function scoreHalf(
       ).values(),
     ];
     const hitBy = new Map<string, Map<string, number>>();
-    let visitors = 0;
+    const visitors = { all: 0, known: 0 };
     for (const events of requests) {
       const [first] = events;
       // What no rule of the WAF matches, no plan can stop.
       const counted = events.filter(({ ruleId, feature }) => refuseRule(ruleId, feature) === null);
       if (first === undefined || counted.length === 0) continue;
       score.all[first.truth] += 1;
-      const blocking = counted.filter((event) => isBlocked(event, choice));
-      if (blocking.length === 0) continue;
+      const blocking = counted.filter((event) => isBlocked(event, choice, toTemplate));
+      if (blocking.length === 0) {
+        if (first.truth === "hostile") count(`let through: ${findCause(counted, rules)}`);
+        continue;
+      }
       score.plan[first.truth] += 1;
       if (first.truth !== "visitor") continue;
-      visitors += 1;
+      const isKnown = first.situation === "" || earlier.has(first.situation);
+      visitors.all += 1;
+      visitors.known += isKnown ? 1 : 0;
+      count(`visitors stopped: ${isKnown ? first.situation || "everyday" : "began in the judged week"}`);
       for (const { ruleId } of blocking) {
         const own = hitBy.get(ruleId) ?? new Map<string, number>();
         hitBy.set(ruleId, own.set(first.situation, (own.get(first.situation) ?? 0) + 1));
       }
     }
-    if (isVerbose) report({ ...zone, classes }, rules, requests, choice, hitBy);
-    if (visitors > 0) score.zonesWithVisitors += 1;
+    if (isVerbose) report({ ...zone, classes, toTemplate }, rules, requests, choice, hitBy);
+    if (visitors.all > 0) score.zonesWithVisitors += 1;
+    if (visitors.known > 0) score.known.zonesWithVisitors += 1;
+    score.known.visitors += visitors.known;
     score.blockedRules += choice.block.length;
     score.misfiring += [...hitBy.values()].filter((own) => Math.max(...own.values()) >= BIG_MISFIRE).length;
   }
   return score;
 }
 
+/** Returns why no rule of a request blocks: that of the rule which is the nearest to blocking. */
+function findCause(events: readonly DrawnEvent[], rules: readonly RulePlan[]): string {
+  const own = rules.filter(({ rule }) => events.some(({ ruleId }) => ruleId === rule));
+  const causes = own.map(({ plan, exclusions, learned: { visitor, hostile, unknown, machine } }) => {
+    if (exclusions.length > 0) return "1 on an excluded path";
+    if (plan === "undecided") return "2 a rule that is undecided";
+    if (plan === "unplanned") return "7 no rule that can be planned";
+    if (visitor === 0) return unknown >= machine ? "3 unknown senders match it" : "4 machines match it";
+    return visitor <= hostile / 10 ? "5 few visitors match it" : "6 visitors match it";
+  });
+  return causes.sort()[0] ?? "7 no rule that can be planned";
+}
+
 function report(
-  zone: { name: string; classes: unknown },
+  zone: { name: string; classes: unknown; toTemplate: (path: string) => string },
   rules: readonly RulePlan[],
   requests: readonly (readonly DrawnEvent[])[],
   choice: ReviewChoice,
@@ -159,7 +190,8 @@ function report(
     );
   }
   const passing = requests.filter(
-    (events) => events[0]?.truth === "hostile" && !events.some((event) => isBlocked(event, choice)),
+    (events) =>
+      events[0]?.truth === "hostile" && !events.some((event) => isBlocked(event, choice, zone.toTemplate)),
   );
   const by = Map.groupBy(
     passing,
@@ -168,12 +200,6 @@ function report(
   );
   for (const [name, of] of [...by].sort((a, b) => b[1].length - a[1].length).slice(0, 6))
     process.stdout.write(`    passes ${of.length} ${name}\n`);
-}
-
-function isBlocked({ ruleId, path }: DrawnEvent, { block, exclusions }: ReviewChoice): boolean {
-  return (
-    block.includes(ruleId) && !exclusions.some((one) => one.rule === ruleId && one.path === templateOf(path))
-  );
 }
 
 /** Plans a zone as the service does, from its events alone: no incident was judged, and nobody has marked anything. */
@@ -222,13 +248,17 @@ async function planZone(
   const results = await duckdb.run([...classified.prepare, countRequests(classified, split)], {
     maxRows: 100_000,
   });
-  const { table, seen } = readCounts(
+  const counts = readCounts(
     (results.at(-1) ?? []).map(([text]) => toText(text)),
-    templateOf,
+    templatesOf,
   );
   const [first, end] = [Math.floor(zone.from / DAY_MS), Math.floor(split / DAY_MS)];
-  const planned = planReview(table, seen, { from: first, to: end });
-  return { ...planned, classes: await compareClasses(zone, classified, duckdb) };
+  const planned = planReview(counts, { from: first, to: end });
+  return {
+    ...planned,
+    toTemplate: counts.toTemplate,
+    classes: await compareClasses(zone, classified, duckdb),
+  };
 }
 
 /** Counts requests by truth and class. */
@@ -237,13 +267,13 @@ async function compareClasses(
   classified: ReturnType<typeof classifyRequests>,
   duckdb: Duckdb,
 ) {
-  const truths = new Map(zone.events.map(({ requestId, truth }) => [requestId ?? "", truth]));
+  const truths = new Map(zone.events.map(({ logId, truth }) => [logId, truth]));
   const results = await duckdb.run(
     [
       ...classified.prepare,
       {
-        sql: `select distinct request_id, class from (${classified.requests.sql}) join (${classified.events.sql}) on hash(request_id) = request`,
-        values: classified.requests.values,
+        sql: `select any_value(log_id), any_value(class) from (${classified.requests.sql}) join (${classified.events.sql}) on ${REQUEST_KEY} = request group by request`,
+        values: [...classified.requests.values, ...classified.events.values],
       },
     ],
     { maxRows: 2_000_000 },
@@ -256,7 +286,7 @@ async function compareClasses(
   return counts;
 }
 
-/** The bars. A misfire that begins in the judged week cannot be known, so those of the plan's visitors are shown apart. */
+/** The bars. A misfire that begins in the judged week cannot be known: the bars count it, and the report shows the figures without it. */
 export function judgeReview({ scores, timed }: ReviewBench): Verdict[] {
   const ofHalves = scores.flatMap(
     ({ half, all, plan, zones, zonesWithVisitors, blockedRules, misfiring }) => [
@@ -290,9 +320,15 @@ export function reportReview({ scores, timed }: ReviewBench, verdicts: readonly 
     `${limit.kind === "at-least" ? "at least" : "at most"} ${limit.value}`,
     isMet === true ? "met" : "MISSED",
   ]);
-  const classes = scores.map(({ half, classes: of }) => `${half}, truth and class: ${JSON.stringify(of)}`);
+  const details = scores.flatMap(({ half, zones, all, known, classes, causes }) => [
+    `${half}, without misfires that began in the judged week: ${known.visitors} of ${all.visitor} visitors' requests, ${zones - known.zonesWithVisitors} of ${zones} zones without one`,
+    ...Object.entries(causes)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([cause, count]) => `${half}, ${cause}: ${count}`),
+    `${half}, truth and class: ${JSON.stringify(classes)}`,
+  ]);
   const cost = `CPU of the plan ${Math.round(timed.planCpuMs)} ms; ${timed.rows} counts, ${timed.bytes} bytes`;
-  return `${[...alignColumns(lines), ...classes, cost].join("\n")}\n`;
+  return `${[...alignColumns(lines), ...details, cost].join("\n")}\n`;
 }
 
 const toText = (value: unknown) => (typeof value === "string" ? value : "");

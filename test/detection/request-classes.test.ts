@@ -173,6 +173,18 @@ beforeAll(async () => {
         rules: ["1", "2", "3"],
       }),
     ),
+    // A sure visitor shares the address.
+    ...expected("visitor", "sure-visitor", {
+      ip: "192.0.2.2",
+      ja4: "usual-ja4",
+      facts: { hasSession: true, hasOwnReferer: true },
+    }),
+    // Four of five requests with this JA4 are attacks.
+    ...expected("hostile", "attackers-program", { ja4: "attackers-ja4" }),
+    ...[1, 2, 3, 4].flatMap((index) =>
+      send(`w${index}`, { ip: "192.0.2.3", ja4: "attackers-ja4", facts: { hasIdiom: true }, ...path("w") }),
+    ),
+    ...expected("hostile", ".DS_Store", { facts: { hasSession: true } }),
     // A masked address stands for many people.
     ...expected("unknown", "masked", { ip: "192.0.2.*" }),
     ...[0, 3].flatMap((day) =>
@@ -234,6 +246,39 @@ test("events of one name are one request, which is stopped if one of them is, an
   expect(rows.filter(({ path }) => path === "/stopped")).toMatchObject([{ stopped: true, rules: 2 }]);
   // Without a name: the same address and URL within two seconds.
   expect(rows.filter(({ path }) => path === "/x").map(({ rules }) => rules)).toEqual([2, 2]);
+});
+
+test("without sessions and referers two usual signs are those of a visitor, unless attackers have them, too", async () => {
+  const zone = (name: string, sent: Sent) =>
+    send(name, { ...path(name), occurredAt: at(1), asn: "64501", facts: { hasIdiom: true }, ...sent });
+  await world.database.db.insert(zoneUsual).values(
+    (["people-ja4", "tool-ja4"] as const).map((value) => ({
+      zoneId: 103,
+      dimension: "ja4" as const,
+      value,
+      since: new Date(START),
+    })),
+  );
+  await world.database.db
+    .insert(zoneUsual)
+    .values({ zoneId: 103, dimension: "asn", value: "64501", since: new Date(START) });
+  const plain = Array.from({ length: 8 }, (_, index) =>
+    zone("plain", { ja4: "people-ja4", facts: {}, requestId: `plain${index}` }),
+  );
+  await world.store(
+    [
+      ...plain.flat(),
+      ...zone("about-attacks", { ja4: "people-ja4" }),
+      ...zone("attack", { ja4: "tool-ja4" }),
+    ],
+    { zoneId: 103, hasRecord: () => false },
+  );
+  const { rows } = await read(103);
+  expect(Object.fromEntries(rows.map((row) => [row.path, row.class]))).toEqual({
+    "/plain": "visitor",
+    "/about-attacks": "visitor",
+    "/attack": "hostile",
+  });
 });
 
 test("a zone without events has no requests", async () => {

@@ -7,7 +7,7 @@ import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import { priceSearch, type SearchDeps } from "#archive/search/searching.ts";
 import { refuseRule } from "#detection/rules/exclusion/propose-exclusion.ts";
 import { type DaySpan, planReview } from "#detection/rules/review/plan-review.ts";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { templateOf, templatesOf } from "#detection/rules/verdict/path-template.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { countChoice, type ReviewChoice } from "#model/review.ts";
@@ -97,8 +97,9 @@ export async function readPlan(asked: QueryContext, zone: number, own: OwnChoice
   const { rows, olderDays } = await read((_deps, readRows) =>
     readRows((classified) => countRequests(classified, days.judge.from * DAY_MS)),
   );
-  const { table, seen } = readCounts(rows, templateOf);
-  const planned = planReview(table, seen, days.learn);
+  const counts = readCounts(rows, templatesOf);
+  const { table, seen, toTemplate } = counts;
+  const planned = planReview(counts, days.learn);
   const refused = seen.filter(
     ({ rule, feature, isCounted }) => refuseRule(rule, feature) !== null || !isCounted,
   );
@@ -106,7 +107,8 @@ export async function readPlan(asked: QueryContext, zone: number, own: OwnChoice
   checkRules("block", own.block, seen, refused);
   checkRules("log", own.log, seen, []);
   checkRules("exclude", excluded, seen, refused);
-  const choice = mergeChoice(planned.choice, own);
+  const exclude = own.exclude.map(({ rule, path }) => ({ rule, path: toTemplate(path) }));
+  const choice = mergeChoice(planned.choice, { ...own, exclude });
   const totals = countChoice(table, choice, days.judge);
   const spanOf = ({ from, to }: DaySpan) => ({ from: toDay(from * DAY_MS), to: toDay((to - 1) * DAY_MS) });
   const learned = { ...spanOf(days.learn), days: planned.learnedDays };

@@ -8,7 +8,7 @@ import { wrapText } from "#delivery/rules/message/text-width.ts";
 import { toUrlPattern } from "#detection/rules/exclusion/write-forms.ts";
 import { countRules } from "#detection/rules/review/plan-review.ts";
 import { cutSample } from "#detection/rules/verdict/word-verdict.ts";
-import { formatWhole } from "#lib/format.ts";
+import { formatWhole, many } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import {
@@ -200,12 +200,17 @@ function describePlan({ summary, learned, judged, rules }: ReviewPlanOutput, tab
     planOf(rule),
   ]);
   const heads = ["RULE", "NOW", "HOSTILE", "VISITORS", "UNKNOWN", "HIT/DAY", "THROUGH", "PLAN"];
-  const notes = rules.flatMap(({ rule, exclusions, why }) => [
-    ...exclusions.map(
-      (path) => `${toLine(rule, 12)} must not block on ${toLine(path, 60)}: see \`exclusion try\``,
+  const excluded = rules.flatMap(({ rule, exclusions }) => exclusions.map((path) => ({ rule, path })));
+  const notes = [
+    ...Array.from(
+      Map.groupBy(excluded, ({ path }) => path),
+      ([path, of]) =>
+        `${of.length === 1 ? toLine(of[0]?.rule ?? "", 12) : many(of.length, "rule")} must not block on ${toLine(path, 60)}: see \`exclusion try\``,
     ),
-    ...(why === "" || exclusions.length > 0 ? [] : [`${toLine(rule, 12)}: ${toLine(why, 160)}`]),
-  ]);
+    ...rules.flatMap(({ rule, exclusions, why }) =>
+      why === "" || exclusions.length > 0 ? [] : [`${toLine(rule, 12)}: ${toLine(why, 160)}`],
+    ),
+  ];
   const more =
     notes.length > MOST_WHY ? [`... and ${notes.length - MOST_WHY} more: --json has all of them`] : [];
   return [

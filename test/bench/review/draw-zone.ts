@@ -3,6 +3,7 @@
 import { DAY_MS } from "#lib/units.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { type FactColumns, readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
+import type { ReviewChoice } from "#model/review.ts";
 import { createDice, type Dice } from "../message/dice.ts";
 import { toLine } from "../message/entries.ts";
 import { drawEveryday, PROBES } from "../message/everyday.ts";
@@ -99,6 +100,17 @@ function drawOne(situations: readonly Situation[], key: string): DrawnZone {
     .sort((one, other) => one.event.at - other.event.at)
     .map(({ event, truth, situation }) => ({ ...toEvent(toLine(month, event, ids)), truth, situation }));
   return { name: key, from, to, events };
+}
+
+/** Returns whether a choice blocks an event. `toTemplate` is that of the counts which the choice was planned from. */
+export function isBlocked(
+  { ruleId, path }: DrawnEvent,
+  { block, exclusions }: ReviewChoice,
+  toTemplate: (path: string) => string,
+): boolean {
+  return (
+    block.includes(ruleId) && !exclusions.some((one) => one.rule === ruleId && one.path === toTemplate(path))
+  );
 }
 
 /**

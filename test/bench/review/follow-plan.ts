@@ -20,19 +20,13 @@ import {
 } from "#detection/rules/review/watch-plan.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
 import { createUses } from "#detection/rules/verdict/evidence.ts";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { templatesOf } from "#detection/rules/verdict/path-template.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import {
-  countChoice,
-  estimateVisitors,
-  findDrift,
-  type PlanWatch,
-  type ReviewChoice,
-} from "#model/review.ts";
+import { countChoice, estimateVisitors, findDrift, type PlanWatch } from "#model/review.ts";
 import { HALVES } from "../message/situations/situation.ts";
 import { alignColumns } from "../tables.ts";
-import { type DrawnEvent, drawZones } from "./draw-zone.ts";
+import { type DrawnEvent, drawZones, isBlocked } from "./draw-zone.ts";
 
 const WEEK_MS = 7 * DAY_MS;
 const LOOK_EVERY_MS = 3 * HOUR_MS;
@@ -94,9 +88,11 @@ async function followZone(
   const lines = await ask(zone.events, { from: zone.from, to: savedAt }, (of) =>
     countRequests(of, savedAt - WEEK_MS),
   );
-  const { table, seen } = readCounts(lines, templateOf);
-  const planned = planReview(table, seen, { from: zone.from / DAY_MS, to: judge.from });
+  const counts = readCounts(lines, templatesOf);
+  const { table, toTemplate } = counts;
+  const planned = planReview(counts, { from: zone.from / DAY_MS, to: judge.from });
   const { choice } = planned;
+  const isStopped = (event: DrawnEvent) => isBlocked(event, choice, toTemplate);
   const log = planned.rules.flatMap(({ rule, plan }) =>
     plan === "unplanned" || choice.block.includes(rule) ? [] : [rule],
   );
@@ -106,9 +102,9 @@ async function followZone(
   const week = zone.events
     .filter(({ at }) => at >= savedAt - WEEK_MS)
     // Where a rule is excluded, it makes no event.
-    .filter((event) => event.at < savedAt || !choice.block.includes(event.ruleId) || isBlocked(event, choice))
+    .filter((event) => event.at < savedAt || !choice.block.includes(event.ruleId) || isStopped(event))
     .map((event) =>
-      event.at < savedAt ? event : { ...event, action: isBlocked(event, choice) ? "Blocked" : "Logged" },
+      event.at < savedAt ? event : { ...event, action: isStopped(event) ? "Blocked" : "Logged" },
     );
   let before: PlanWatch | null = null;
   const alerts = new Map<string, string>();
@@ -127,7 +123,7 @@ async function followZone(
     before = next;
     for (const { rule, since, visits } of next.hits) alerts.set(`${rule} ${since}`, `${rule}: ${visits}`);
   }
-  const stopped = week.filter((event) => event.at >= savedAt && isBlocked(event, choice));
+  const stopped = week.filter((event) => event.at >= savedAt && isStopped(event));
   const requests = (events: readonly DrawnEvent[], truth: DrawnEvent["truth"]) =>
     new Set(events.filter((one) => one.truth === truth).map(({ requestId, logId }) => requestId ?? logId))
       .size;
@@ -152,12 +148,6 @@ async function followZone(
     before?.followedSince === null ? "not followed" : String(findDrift(choice, before).length),
     [...alerts].map(sayAlert).join("; ") || "none",
   ];
-}
-
-function isBlocked({ ruleId, path: at }: DrawnEvent, { block, exclusions }: ReviewChoice): boolean {
-  return (
-    block.includes(ruleId) && !exclusions.some((one) => one.rule === ruleId && one.path === templateOf(at))
-  );
 }
 
 function findUsual(events: readonly DrawnEvent[]) {

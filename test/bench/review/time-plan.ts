@@ -5,7 +5,7 @@ import { classifyRequests } from "#archive/rules/sql/classify-requests.ts";
 import { countRequests, readCounts } from "#archive/rules/sql/count-requests.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { planReview } from "#detection/rules/review/plan-review.ts";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
+import { templatesOf } from "#detection/rules/verdict/path-template.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { countChoice, countMargins } from "#model/review.ts";
@@ -66,13 +66,14 @@ export async function timePlan(
         planCpuMs = cpuMs;
       },
     });
-    const { table, seen } = readCounts(
+    const counts = readCounts(
       (results.at(-1) ?? []).map(([text]) => (typeof text === "string" ? text : "")),
-      templateOf,
+      templatesOf,
     );
+    const { table, seen } = counts;
     const learn = { from: START / DAY_MS, to: split / DAY_MS };
     const judge = { from: learn.to, to: learn.to + 7 };
-    const { choice } = planReview(table, seen, learn);
+    const { choice } = planReview(counts, learn);
     const planMs = performance.now() - startedAt;
     const askedAt = performance.now();
     countChoice(table, { ...choice, block: choice.block.slice(1) }, judge);

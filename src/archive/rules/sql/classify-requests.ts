@@ -40,9 +40,17 @@ const STEADY_DAYS = 5;
 const STEADY_RULES = 2;
 /** So is one that came on so many days to one path alone, whatever it sent: a scan has several paths. */
 const LOYAL_DAYS = 3;
-/** A fingerprint or a network is of people if so many percent of its requests have a session or an own referer. */
+/**
+ * A fingerprint or a network is of people if so many percent of its requests have a session or an own referer; if no request of the zone has one, unless so many hold an
+ * idiom, name a tool or look for hidden files. A fingerprint of which so many do is one of attackers' programs.
+ */
 const LED_PERCENT = 30;
-/** A request with so many signs of a visitor is not hostile for an idiom alone: people write about attacks. */
+/** A request with so many signs is a visitor's, if nothing says more of it. */
+const VISITOR_SIGNS = 2;
+/**
+ * A request with so many signs of a visitor is not hostile for an idiom, or for other rules that its address triggered: people write about attacks, and share addresses.
+ * Without sessions and referers it cannot have more than the two of a visitor.
+ */
 const SURE_SIGNS = 3;
 
 /** The senders of which something is known. */
@@ -57,9 +65,9 @@ export interface SenderKnowledge {
   readonly toActionSql: (column: string) => string;
 }
 
-/** Files that no page of a site leads to: hidden ones, backups, keys and logs. As a regular expression of RE2 over a path. */
+/** Files that no page of a site leads to: hidden ones, backups, keys and logs. As a regular expression of RE2 over a path, in upper or lower case. */
 const PROBE =
-  "/[.](?:[a-vx-z]|w[a-df-z])|[.](?:bak|backup|cfg|conf|config|db|dbf|ini|key|log|mdb|old|orig|pem|pwd|rdb|save|sql|sqlite|swp)(?:[.]gz)?$|/id_rsa$";
+  "(?i)/[.](?:[a-vx-z]|w[a-df-z])|[.](?:bak|backup|cfg|conf|config|db|dbf|ini|key|log|mdb|old|orig|pem|pwd|rdb|save|sql|sqlite|swp)(?:[.]gz)?$|/id_rsa$";
 /** The bits of an event about its request. */
 const SAYS = { machine: 1, attacker: 2, shared: 4, misfire: 8, stopped: 16, probe: 32 } as const;
 /** The bits of facts that are true, as `packFacts` writes them, behind those of `SAYS`. */
@@ -70,6 +78,9 @@ const TRUE = {
   idiom: 32 << FACTS_AT,
   tool: 128 << FACTS_AT,
 } as const;
+/** The bits of requests that a page of the site led to, and of those that an attacker sends. */
+const LED = TRUE.session | TRUE.referer;
+const ATTACKS = TRUE.tool | TRUE.idiom | SAYS.probe;
 /** The column of a request that holds the value of a finding. A rule is found by its bits. */
 const KEY_OF = { ip: "sender", asn: "asn_key", ja4: "ja4_key", ua: "ua_key", path: "path_key" } as const;
 
@@ -87,11 +98,13 @@ const toTable = (value: unknown, shape: string): Piece =>
  * Returns the statements that prepare a connection, and a SELECT of the requests for the statement after them:
  * `request` (hash of its name), `first_at` (epoch ms), `day` (days since the epoch), `sender` (hash of the address; null if it stands for nobody or for many), `path_key` (hash of the form of its path),
  * `class`, `is_stopped`, the bits of its rules `w0` and `w1` by the places in the table `request_rules`, and the texts that are asked for. An event without a name of
- * its request belongs to that of the same address and URL within two seconds. The requests of days whose files have no facts are unknown.
+ * its request belongs to that of the same address and URL within two seconds. The requests of days whose files have no facts are unknown. The table `zone_signs` has
+ * `has_led`: whether any request has a session or an own referer.
  *
  * The first that holds decides. *machine*: a known source, a crawler in its operator's network, what an incident found, or a program that comes day after day. *hostile*: an attacker of an
  * incident, an idiom, a tool, or an address with three rules on other paths of the day. *visitor*: at least two of session, own referer, usual JA4 and usual
- * network, or a misfire. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs.
+ * network, or a misfire. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs. So does the JA4 of a program
+ * that mostly attackers use.
  */
 export function classifyRequests(
   source: EventSource,
@@ -155,18 +168,21 @@ export function classifyRequests(
         having (count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES})
           or (count(*) >= ${LOYAL_DAYS} and min(first_path) = max(last_path))) using (sender)
       group by sender having bool_and(not regexp_matches(ua, '^(Mozilla|Opera)/[0-9]') or regexp_matches(ua, 'bot|crawl|spider|monitor', 'i'))`,
-    // Passing tools make their fingerprints and networks usual, too. Those of people have sessions, if any request of the zone has one.
-    ...(["ja4", "asn"] as const).map(
-      (dimension) =>
-        duck`create temp table usual_${raw(dimension)} as select ${raw(dimension)}_key, since from (
-          select ${raw(dimension)}_key, count(*) filter (says & ${TRUE.session | TRUE.referer} > 0) as led, count(*) as sent from all_requests group by all)
-          join usual on dimension = '${raw(dimension)}' and value_hash = ${raw(dimension)}_key
-          where led >= sent * ${LED_PERCENT} / 100 or not exists (select 1 from all_requests where says & ${TRUE.session | TRUE.referer} > 0)`,
+    raw(
+      `create temp table zone_signs as select coalesce(bool_or(says & ${LED} > 0), false) as has_led from all_requests`,
     ),
+    ...(["ja4", "asn"] as const).flatMap((dimension) => [
+      raw(`create temp table senders_${dimension} as select ${dimension}_key, count(*) filter (says & ${LED} > 0) * 100 >= count(*) * ${LED_PERCENT} as is_led,
+        count(*) filter (says & ${ATTACKS} > 0) * 100 >= count(*) * ${LED_PERCENT} as attacks from all_requests group by all`),
+      // Passing tools make their fingerprints and networks usual, too. Those of people have sessions, if any request of the zone has one.
+      raw(`create temp table usual_${dimension} as select ${dimension}_key, since from senders_${dimension}
+        join usual on dimension = '${dimension}' and value_hash = ${dimension}_key cross join zone_signs where case when has_led then is_led else not attacks end`),
+    ]),
     duck`create temp table found_requests as select request, bit_or(bit) as found from (${join(toFoundRequests(findings), " union all ")}) group by request`,
   ];
   const signs = `((says & ${TRUE.session} > 0)::integer + (says & ${TRUE.referer} > 0)::integer
     + coalesce(usual_ja4.since < first_at, false)::integer + coalesce(usual_asn.since < first_at, false)::integer)`;
+  const sure = raw(`case when has_led then ${SURE_SIGNS} else ${VISITOR_SIGNS} end`);
   const unknownDays = source.files
     .filter(({ format }) => format < ARCHIVE_FORMAT)
     .map(({ path }) => dayOf(path));
@@ -183,16 +199,16 @@ export function classifyRequests(
   const requests = duck`
     select ${raw(columns.join(", "))}, says & ${SAYS.stopped} > 0 as is_stopped, case when ${raw(isOld)} then 'unknown'
       when says & ${SAYS.machine} > 0 then 'machine'
-      when is_attacker or says & ${SAYS.attacker} > 0 then 'hostile'
+      when says & ${SAYS.attacker} > 0 or (is_attacker and signs < ${sure}) then 'hostile'
       when says & ${SAYS.misfire} > 0 and signs > 0 then 'visitor'
       when is_steady then 'machine'
-      when says & ${TRUE.tool} > 0 or (says & ${TRUE.idiom | SAYS.probe} > 0 and signs < ${SURE_SIGNS}) or (says & ${SAYS.shared} > 0 and signs < 2) then 'hostile'
-      when signs >= 2 then 'visitor' else 'unknown' end as class
+      when says & ${TRUE.tool} > 0 or (says & ${TRUE.idiom | SAYS.probe} > 0 and signs < ${sure}) or (says & ${SAYS.shared} > 0 and signs < ${VISITOR_SIGNS}) then 'hostile'
+      when signs >= ${VISITOR_SIGNS} then 'visitor' when attacks and not is_led and ja4_key <> hash('') then 'hostile' else 'unknown' end as class
     from (select a.* exclude (says), says | coalesce(found, 0) as says, coalesce(several + single - coalesce(own, 0) >= ${DIRTY_RULES}, false) as is_attacker,
-        coalesce(is_steady, false) as is_steady, ${raw(signs)} as signs
-      from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender)
+        coalesce(is_steady, false) as is_steady, attacks, is_led, ${raw(signs)} as signs
+      from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender) left join senders_ja4 using (ja4_key)
       left join found_requests using (request)
-      left join usual_ja4 using (ja4_key) left join usual_asn using (asn_key))`;
+      left join usual_ja4 using (ja4_key) left join usual_asn using (asn_key)) cross join zone_signs`;
   return { prepare, requests, events, toActionSql };
 }
 

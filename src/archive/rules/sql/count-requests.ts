@@ -8,7 +8,7 @@ import type { SearchPlan } from "../query/plan-search.ts";
 import { BITS_PER_WORD, type Classified, REQUEST_KEY, ruleCount, toPathForm } from "./classify-requests.ts";
 import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";
 
-/** Paths of visitors that are told apart: those with the most of their requests. */
+/** Paths of requests that are not hostile, counted apart: those with the most. */
 const MOST_PATHS = 300;
 
 /** A rule that was seen in the span, with the requests of its events since a time. */
@@ -37,13 +37,15 @@ export function countRequests({ requests, events, toActionSql }: Classified, lat
   );
   return duck`with r as materialized (select day, class, is_stopped, w0, w1, path_key from (${requests})),
     kept as materialized (select path_key, (row_number() over (order by n desc, path_key) - 1)::integer as place
-      from (select path_key, count(*) as n from r where class in ('visitor', 'unknown') group by path_key order by n desc, path_key limit ${MOST_PATHS})),
+      from (select path_key, count(*) as n from r where class <> 'hostile' group by path_key order by n desc, path_key limit ${MOST_PATHS})),
     counted as (select day, class, is_stopped, w0, w1, coalesce(place, -1) as place, count(*) as n
       from r left join kept using (path_key) group by all)
     select json_object('day', day, 'rows', json_group_array(json_array(class, is_stopped, w0::varchar, w1::varchar, place, n))) from counted group by day
     union all
     select json_object('path', place, 'example', coalesce(any_value(path), ''))
       from (select path, hash(${raw(toPathForm("path"))}) as path_key from (${events})) join kept using (path_key) group by place
+    union all
+    select json_object('hasLed', has_led) from zone_signs
     union all
     select json_object('rule', rule_id, 'feature', any_value(feature), 'place', any_value(place), 'isSum', any_value(is_sum), 'events', count(*),
         'addresses', approx_count_distinct(ip), 'lately', json_array(${raw(lately.join(", "))}))
@@ -59,6 +61,9 @@ interface PathRow {
   readonly path: number;
   readonly example: string;
 }
+interface SignsRow {
+  readonly hasLed: boolean;
+}
 interface RuleRow {
   readonly rule: string;
   readonly feature: string | null;
@@ -69,12 +74,20 @@ interface RuleRow {
   readonly lately: readonly [number, number, number, number];
 }
 
-/** Reads the rows of `countRequests`. `toTemplate` returns the template of a path. */
+interface ReviewCounts {
+  readonly table: ReviewTable;
+  readonly seen: readonly SeenRule[];
+  readonly toTemplate: (path: string) => string;
+  /** Whether records show sessions or referers, so that most visitors are recognised. */
+  readonly hasLed: boolean;
+}
+
+/** Reads the rows of `countRequests`. `templatesOf` returns a function to the template of a path, which it infers from all of them. */
 export function readCounts(
   lines: readonly string[],
-  toTemplate: (path: string) => string,
-): { readonly table: ReviewTable; readonly seen: readonly SeenRule[] } {
-  const read = lines.map((line) => JSON.parse(line) as DayRows | PathRow | RuleRow);
+  templatesOf: (paths: readonly string[]) => ReviewCounts["toTemplate"],
+): ReviewCounts {
+  const read = lines.map((line) => JSON.parse(line) as DayRows | PathRow | RuleRow | SignsRow);
   const seen = read
     .filter((row) => "rule" in row)
     .sort((one, other) => other.events - one.events || (one.rule < other.rule ? -1 : 1));
@@ -83,7 +96,9 @@ export function readCounts(
     .sort((one, other) => one.place - other.place);
   const templates = new Map<string, number>();
   const pathOf = new Map([[-1, -1]]);
-  for (const { path, example } of read.filter((row) => "path" in row)) {
+  const kept = read.filter((row) => "path" in row);
+  const toTemplate = templatesOf(kept.map(({ example }) => example));
+  for (const { path, example } of kept) {
     const template = toTemplate(example);
     if (!templates.has(template)) templates.set(template, templates.size);
     pathOf.set(path, templates.get(template) ?? -1);
@@ -120,6 +135,8 @@ export function readCounts(
   };
   return {
     table,
+    toTemplate,
+    hasLed: read.some((row) => "hasLed" in row && row.hasLed),
     seen: seen.map(
       ({ rule, feature, place, isSum, events, addresses, lately: [blocked, challenged, logged, other] }) => ({
         rule,

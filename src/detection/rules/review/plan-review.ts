@@ -7,6 +7,7 @@ import {
   type ReviewExclusion,
   type ReviewTable,
 } from "#model/review.ts";
+import { isCoreRule, isProtocolRule, isResponseRule } from "#model/rules.ts";
 import { refuseRule } from "../exclusion/propose-exclusion.ts";
 
 /** A rule of the zone, as far as a plan depends on it. */
@@ -27,7 +28,7 @@ export interface RulePlan {
   readonly rule: string;
   readonly now: RuleMode;
   readonly plan: ReviewPlan;
-  /** A sentence: why it is not simply to block. Empty for `block`. */
+  /** A sentence: why it is not simply to block, or why it may although nothing matched it. Otherwise empty. */
   readonly why: string;
   readonly exclusions: readonly ReviewExclusion[];
   /** Its requests on the days that the plan was learnt from. */
@@ -40,15 +41,18 @@ export interface DaySpan {
   readonly to: number;
 }
 
-/** A rule with fewer requests of people than this share of its hostile ones is safe, and at most one on twenty days. */
+/** A rule is safe if no visitor matched it, and fewer requests that may be of people than this share of its hostile ones, or than one in all. */
 const SAFE_SHARE = 0.005;
-const SAFE_PER_DAY = 1 / 20;
+/** A rule that people match more often than this share of its attacks reads what people write. They would match it on the next new page, too, so that no exclusion is enough. */
+const MOST_PEOPLE = 0.1;
+/** People match a rule so seldom on a path that others, which nobody has matched there yet, will come: what they send there is free text, such as a password. */
+const SELDOM = 3;
 /** The weight of a request of an unknown sender, to a visitor's, in a zone in which most people are recognised: most are of passing tools. */
 const UNKNOWN_SHARE = 0.02;
 /** A request of a machine counts as this share: a crawler or a job that is stopped comes again, and is seen to fail. */
 const MACHINE_SHARE = 0.05;
-/** Exclusions of one rule. */
-const MOST_EXCLUSIONS = 2;
+/** Exclusions of one rule, without those of paths with free texts. */
+const MOST_EXCLUSIONS = 3;
 /** A path whose exclusion would let through more than this share of the rule's hostile requests stays watched. */
 const MOST_LOST = 0.2;
 /** An action that so much of the last events had is what the rule does now. */
@@ -56,17 +60,30 @@ const MOSTLY = 0.9;
 
 type Counts = Record<RequestClass, number>;
 
+interface PlannedCounts {
+  readonly table: ReviewTable;
+  readonly seen: readonly PlannedRule[];
+  /** Whether records show sessions or referers. Without them few visitors are recognised. */
+  readonly hasLed: boolean;
+}
+
 /** Returns the plan for every rule that was seen, from the days of `learn` alone, and the choice that it stands for. */
 export function planReview(
-  table: ReviewTable,
-  seen: readonly PlannedRule[],
+  { table, seen, hasLed }: PlannedCounts,
   learn: DaySpan,
 ): { readonly choice: ReviewChoice; readonly rules: readonly RulePlan[]; readonly learnedDays: number } {
   const counted = countRules(table, learn);
-  const { perRule, perPath, days } = counted;
+  const { perRule, perPath, days, all } = counted;
+  // Without sessions, referers or history nobody is recognised, and every unknown sender may be a visitor.
+  const unknownShare = hasLed && all.visitor >= all.unknown ? UNKNOWN_SHARE : 1;
+  const freePaths = findFreePaths(perPath, unknownShare);
   const rules = seen.map((one) => {
     const learned = perRule.get(one.rule) ?? noRequests();
-    const decision = decide(one, learned, perPath.get(one.rule) ?? new Map(), counted);
+    const paths = perPath.get(one.rule) ?? new Map<string, Counts>();
+    const decision = leaveOut(decide(one, learned, paths, { days, unknownShare }), one.rule, {
+      freePaths,
+      paths,
+    });
     return { rule: one.rule, now: modeOf(one.lately), learned, ...decision };
   });
   const choice = {
@@ -100,24 +117,21 @@ export function countRules({ rules, paths, sets, rows }: ReviewTable, { from, to
       perPath.set(rule, ofPaths.set(template, ofPath));
     }
   }
-  // Without sessions, referers or history nobody is recognised, and every unknown sender may be a visitor.
-  const unknownShare = all.visitor >= all.unknown ? UNKNOWN_SHARE : 1;
-  return { perRule, perPath, days: days.size, unknownShare };
+  return { perRule, perPath, days: days.size, all };
 }
 
-type Learned = Pick<ReturnType<typeof countRules>, "days" | "unknownShare">;
 type Decision = Pick<RulePlan, "plan" | "why" | "exclusions">;
 
 function decide(
   { rule, feature, isCounted }: PlannedRule,
   learned: Counts,
   paths: ReadonlyMap<string, Counts>,
-  { days, unknownShare }: Learned,
+  { days, unknownShare }: { readonly days: number; readonly unknownShare: number },
 ): Decision {
   const peopleOf = ({ visitor, machine, unknown }: Counts) =>
     visitor + MACHINE_SHARE * machine + unknownShare * unknown;
   const isSafe = (counts: Counts) =>
-    counts.visitor === 0 && peopleOf(counts) <= Math.max(SAFE_PER_DAY * days, SAFE_SHARE * counts.hostile);
+    counts.visitor === 0 && peopleOf(counts) < Math.max(1, SAFE_SHARE * counts.hostile);
   const none: ReviewExclusion[] = [];
   const refusal = refuseRule(rule, feature);
   if (refusal !== null) return { plan: "unplanned", why: refusal, exclusions: none };
@@ -131,34 +145,80 @@ function decide(
     };
   const { hostile, visitor, unknown, machine } = learned;
   if (hostile + visitor + unknown + machine === 0)
-    return {
-      plan: "undecided",
-      why: "It matched nothing on the days before the last seven.",
-      exclusions: none,
-    };
-  if (isSafe(learned)) return { plan: "block", why: "", exclusions: none };
-  const exclusions: ReviewExclusion[] = [];
-  const rest = { ...learned };
-  const byVisitors = [...paths].sort(([, one], [, other]) => peopleOf(other) - peopleOf(one));
-  for (const [path, counts] of byVisitors.slice(0, MOST_EXCLUSIONS)) {
-    if (counts.hostile > MOST_LOST * hostile || path === "/" || path === "") break;
-    for (const name of REQUEST_CLASSES) rest[name] -= counts[name];
-    exclusions.push({ rule, path });
-    if (rest.hostile > 0 && isSafe(rest))
-      return {
-        plan: "block-after-exclusion",
-        why: "People or unknown senders match it on few paths only.",
-        exclusions,
-      };
-  }
+    return readsTexts(rule)
+      ? { plan: "block", why: "Nobody matched it on the days before the last seven.", exclusions: none }
+      : {
+          plan: "undecided",
+          why: "It matched nothing on the days before the last seven, and a new page or app may match it for all visitors.",
+          exclusions: none,
+        };
   if (visitor === 0 && machine === 0 && hostile === 0)
     return {
       plan: "undecided",
       why: "Nothing says whose its requests are: mark an alert, or wait for records.",
       exclusions: none,
     };
-  const who = visitor > 0 ? "visitors" : "unknown senders";
-  return { plan: "log", why: `It matches ${who} on too many paths.`, exclusions: none };
+  if (isSafe(learned)) return { plan: "block", why: "", exclusions: none };
+  const byPeople = [...paths].sort(([, one], [, other]) => peopleOf(other) - peopleOf(one));
+  const exclusions: ReviewExclusion[] = [];
+  const rest = { ...learned };
+  for (const [path, counts] of byPeople.slice(0, MOST_EXCLUSIONS)) {
+    if (counts.hostile > MOST_LOST * hostile || path === "/" || path === "") break;
+    for (const name of REQUEST_CLASSES) rest[name] -= counts[name];
+    exclusions.push({ rule, path });
+    if (rest.hostile > 0 && isSafe(rest) && peopleOf(learned) <= MOST_PEOPLE * hostile)
+      return { plan: "block-after-exclusion", why: "Few people match it, on these paths only.", exclusions };
+  }
+  const who = visitor > 0 ? "visitors" : unknown > 0 ? "unknown senders" : "machines";
+  if (hostile === 0) return { plan: "log", why: `Only ${who} match it.`, exclusions: none };
+  const where =
+    exclusions.length > 0 && isSafe(rest)
+      ? `on ${exclusions.map(({ path }) => path).join(" and ")}, and so many that a new page would have some, too`
+      : "on too many paths";
+  return { plan: "log", why: `It matches ${who} ${where}.`, exclusions: none };
+}
+
+/** Returns the paths on which people matched a rule once, twice or three times. Rare matches stand for as many that are still to come. */
+function findFreePaths(
+  perPath: ReadonlyMap<string, ReadonlyMap<string, Counts>>,
+  unknownShare: number,
+): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const paths of perPath.values())
+    for (const [path, { visitor, unknown }] of paths) {
+      const people = visitor + (unknownShare === 1 ? unknown : 0);
+      if (people > 0 && people <= SELDOM && path !== "") found.add(path);
+    }
+  return found;
+}
+
+/** Returns the decision with exclusions for the paths with free texts on which attackers have not matched the rule. */
+function leaveOut(
+  { plan, why, exclusions }: Decision,
+  rule: string,
+  {
+    freePaths,
+    paths,
+  }: { readonly freePaths: ReadonlySet<string>; readonly paths: ReadonlyMap<string, Counts> },
+): Decision {
+  if (!plan.startsWith("block") || READS_CLIENT.test(rule)) return { plan, why, exclusions };
+  const left = [...freePaths].filter(
+    (path) => (paths.get(path)?.hostile ?? 0) === 0 && !exclusions.some((one) => one.path === path),
+  );
+  if (left.length === 0) return { plan, why, exclusions };
+  return {
+    plan: "block-after-exclusion",
+    why: why === "" ? "What people write on these paths matches a new rule now and then." : why,
+    exclusions: [...exclusions, ...left.map((path) => ({ rule, path }))],
+  };
+}
+
+/** Rules about methods, headers, user agents and bodies, which no text of a person matches. Those of 920220 to 920279 read how texts are encoded. */
+const READS_CLIENT = /^(?:200|91[13]|920(?!2[2-7]))\d/;
+
+/** Returns whether a rule looks for attacks in the texts of a request. All visitors match another rule at once when a page or an app changes what it sends or answers. */
+function readsTexts(rule: string): boolean {
+  return isCoreRule(rule) && !isProtocolRule(rule) && !isResponseRule(rule);
 }
 
 function modeOf({ blocked, challenged, logged, other }: PlannedRule["lately"]): RuleMode {

@@ -246,7 +246,8 @@ function Samples({
   readonly rule: string;
   readonly choice: ReviewChoice;
 }) {
-  const exclude = choice.exclusions.map((one) => `${one.rule}@${one.path}`).join(",");
+  const own = choice.exclusions.filter((one) => one.rule === rule);
+  const exclude = own.map((one) => `${one.rule}@${one.path}`).join(",");
   const samples = useOperation(
     "review.samples",
     { zone, rule, block: choice.block.join(","), exclude: exclude === "" ? null : exclude },
