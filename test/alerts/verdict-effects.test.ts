@@ -336,14 +336,7 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       AT_LEAST_WARNING,
       CRITICAL,
     ],
-    [
-      "a scanner of odds .48, everyday",
-      { ...DAILY, said: "scanner", odds: 0.48 },
-      DOUBTFUL,
-      INFO,
-      WARNING,
-      AT_MOST_ERROR,
-    ],
+    ["a scanner, everyday", { ...DAILY, said: "scanner" }, DOUBTFUL, INFO, WARNING, AS_IT_IS],
     [
       "an attack of odds .74 in a zone of which nothing is known to be usual",
       { ...DAILY, odds: 0.74, values: { usualAsn: null, usualJa4: null } },

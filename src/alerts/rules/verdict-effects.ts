@@ -51,7 +51,7 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
  * | the same, everyday                                  | information                             |              | at most an error |
  * | misfire, broken client, crawler                     | at most a warning                       |              | at most a warning|
  * | broken client of many unknown addresses             | at most a warning                       |              | at most an error |
- * | scanner, hardly likelier than the rest, everyday    | information                             |              | at most an error |
+ * | scanner, everyday                                   | information                             |              | as an attack     |
  * | scanner of fewer than 12 addresses                  | a warning                               | an error     | as an attack     |
  * | scanner of more                                     | a warning                               | as an attack | as an attack     |
  * | unclear, most like an attack or a scanner           | a warning                               |              | at most an error |
@@ -90,9 +90,9 @@ function gradeOf(
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
   // What rose may be of fewer addresses than all events of the rule, which the detector counts.
   const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
-  const isNoise = !isLikely && !through && isEveryday(spike, verdict);
+  const isNoise = !through && isEveryday(spike, verdict);
   if (verdict.said === "attack") {
-    if (isNoise) return "info";
+    if (isNoise && !isLikely) return "info";
     return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, through && isLikely) : asLikely();
   }
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
