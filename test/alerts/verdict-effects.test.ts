@@ -59,6 +59,7 @@ const INFO = "info info info info";
 const ERROR = "error error error error";
 const JUDGED = Date.UTC(2026, 10, 21, 14);
 const THROUGH = { injectedThrough: 20, blocked: 1 };
+const { classes: CLASSES } = verdictOf();
 const DAILY = { background: { events: 0, perHour: 2.1 } };
 const ALONE = { counts: { addresses: 11 } };
 const MANY = { counts: { addresses: 12 } };
@@ -305,8 +306,16 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       WARNING_TO_ERROR,
     ],
     [
-      "an attack of odds .74, everyday but for 20 injections that got through",
-      { ...DAILY, counts: THROUGH, odds: 0.74 },
+      "an attack of odds .65 with scans, everyday but for 20 injections that got through",
+      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...CLASSES, attack: 0.5, scanner: 0.15 } },
+      DOUBTFUL,
+      ERROR,
+      ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
+      "an attack of odds .64 with scans, 20 of whose injections got through",
+      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...CLASSES, attack: 0.5, scanner: 0.14 } },
       DOUBTFUL,
       WARNING_TO_ERROR,
       WARNING_TO_ERROR,

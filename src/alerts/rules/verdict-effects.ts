@@ -28,6 +28,9 @@ const HOSTILE_THROUGH = 20;
 const HOSTILE_STOPPED = 25;
 const STOPPED = 40;
 
+/** The odds of an attack or a scan together from which injections that got through are an attacker's. */
+const HOSTILE_ODDS = 0.65;
+
 /** From so many times the peak at the latest verdict on, a spike is judged again. */
 const OUTGROWN = 2;
 
@@ -47,7 +50,7 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
  * | none                                                | as it is                                |              | as it is         |
  * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | at least an error | critical |
  * | attack, likely                                      | as it is from 12 addresses on, else at most an error; at least a warning | at least an error | as it is |
- * | attack, hardly likelier than the rest               | as it is, from a warning to an error    |              | at most an error |
+ * | attack, hardly likelier than the rest               | as it is, from a warning to an error    | an error     | at most an error |
  * | the same, everyday                                  | information                             |              | at most an error |
  * | misfire, broken client, crawler                     | at most a warning                       |              | at most a warning|
  * | broken client of many unknown addresses             | at most a warning                       |              | at most an error |
@@ -93,7 +96,9 @@ function gradeOf(
   const isNoise = !through && isEveryday(spike, verdict);
   if (verdict.said === "attack") {
     if (isNoise && !isLikely) return "info";
-    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, through && isLikely) : asLikely();
+    const { attack, scanner } = verdict.classes;
+    const hasHarmed = through && attack + scanner >= HOSTILE_ODDS;
+    return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, hasHarmed) : asLikely();
   }
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
   switch (verdict.said) {
