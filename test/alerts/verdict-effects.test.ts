@@ -306,6 +306,14 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       WARNING_TO_ERROR,
     ],
     [
+      "an attack of odds .74, everyday and beyond doubt",
+      { ...DAILY, odds: 0.74 },
+      BEYOND_DOUBT,
+      WARNING,
+      WARNING_TO_ERROR,
+      WARNING_TO_ERROR,
+    ],
+    [
       "an attack of odds .65 with scans, everyday but for 20 injections that got through",
       { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...CLASSES, attack: 0.5, scanner: 0.15 } },
       DOUBTFUL,

@@ -43,7 +43,7 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
  * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
  * them counts. A later verdict may raise what an earlier one has lowered. "Through" says that at one look 20 injections in ten minutes
  * had got through, or 40 where the WAF stops nothing. "Everyday" says that the rule has events every day and is not new, that
- * its rise is not beyond doubt, that networks and fingerprints are usual, and that no injections got through.
+ * networks and fingerprints are usual, and that no injections got through.
  *
  * | verdict                                             | a rule                                  | through      | an incident      |
  * |-----------------------------------------------------|-----------------------------------------|--------------|------------------|
@@ -51,14 +51,14 @@ const INJECTED_WITHIN_MS = 10 * MINUTE_MS;
  * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | at least an error | critical |
  * | attack, likely                                      | as it is from 12 addresses on, else at most an error; at least a warning | at least an error | as it is |
  * | attack, hardly likelier than the rest               | as it is, from a warning to an error    | an error     | at most an error |
- * | the same, everyday                                  | information                             |              | at most an error |
+ * | the same, everyday                                  | information, a warning beyond doubt     |              | at most an error |
  * | misfire, broken client, crawler                     | at most a warning                       |              | at most a warning|
  * | broken client of many unknown addresses             | at most a warning                       |              | at most an error |
- * | scanner, everyday                                   | information                             |              | as an attack     |
+ * | scanner, everyday                                   | information, a warning beyond doubt     |              | as an attack     |
  * | scanner of fewer than 12 addresses                  | a warning                               | an error     | as an attack     |
  * | scanner of more                                     | a warning                               | as an attack | as an attack     |
  * | unclear, most like an attack or a scanner           | a warning                               |              | at most an error |
- * | the same, everyday                                  | information                             |              | at most an error |
+ * | the same, everyday                                  | information, a warning beyond doubt     |              | at most an error |
  * | unclear                                             | at most a warning                       |              | at most an error |
  *
  * So a rule alone pages only if its verdict says attack, or if the injections of a scanner get through. A botnet can imitate one
@@ -93,9 +93,11 @@ function gradeOf(
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
   // What rose may be of fewer addresses than all events of the rule, which the detector counts.
   const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
+  // However far above the usual: everyday traffic comes in bursts, too.
+  const noise = isBeyondDoubt(spike) ? "warning" : "info";
   const isNoise = !through && isEveryday(spike, verdict);
   if (verdict.said === "attack") {
-    if (isNoise && !isLikely) return "info";
+    if (isNoise && !isLikely) return noise;
     const { attack, scanner } = verdict.classes;
     const hasHarmed = through && attack + scanner >= HOSTILE_ODDS;
     return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, hasHarmed) : asLikely();
@@ -109,12 +111,12 @@ function gradeOf(
       return atMost(isImitable(verdict) && !isRule ? "error" : "warning");
     case "scanner":
       if (!isRule) return asLikely();
-      if (!raise || !through) return isNoise ? "info" : "warning";
+      if (!raise || !through) return isNoise ? noise : "warning";
       return isSentByMany(verdict) ? gravestOf([asLikely(), "error"]) : "error";
     case "unclear":
       if (!isRule) return atMost("error");
       if (leansBenign(verdict)) return atMost("warning");
-      return isNoise ? "info" : "warning";
+      return isNoise ? noise : "warning";
     default:
       return verdict.said satisfies never;
   }
@@ -146,11 +148,11 @@ function gotThrough(verdicts: readonly StoredVerdict[]): boolean {
   });
 }
 
-/** Returns whether the rise of an everyday rule may be chance, and nothing of it is new: its networks or fingerprints are known to be usual. */
+/** Returns whether nothing of the rise of an everyday rule is new: its networks or fingerprints are known to be usual. */
 function isEveryday(spike: AlertSpike, verdict: StoredVerdict): boolean {
   const { usualAsn, usualJa4 } = verdict.features;
   const isKnown = usualAsn.value !== null || usualJa4.value !== null;
-  return spike.kind === "spike" && hasDaily(verdict) && isKnown && !isBeyondDoubt(spike) && !isNew(verdict);
+  return spike.kind === "spike" && hasDaily(verdict) && isKnown && !isNew(verdict);
 }
 
 function hasDaily({ background }: StoredVerdict): boolean {
