@@ -28,7 +28,9 @@ type Given = Partial<Omit<StoredVerdict, "counts" | "features">> & {
 const KNOWN = { usualAsn: 1, usualJa4: 1, idiom: 0, session: 0 };
 
 function judged({ counts, values = {}, ...over }: Given = {}): StoredVerdict {
-  const verdict = verdictOf({ judgedAt: JUDGED, since: JUDGED - 10 * MINUTE_MS, ...over });
+  const { likeliest = "attack", odds = 0.93 } = over;
+  const classes = { ...NO_CLASSES, misfire: 1 - odds, [likeliest]: odds };
+  const verdict = verdictOf({ judgedAt: JUDGED, since: JUDGED - 10 * MINUTE_MS, classes, ...over });
   const features = { ...verdict.features };
   for (const [name, value] of Object.entries({ ...KNOWN, ...values }))
     features[name as VerdictFeature] = { value, adds: 0 };
@@ -59,7 +61,7 @@ const INFO = "info info info info";
 const ERROR = "error error error error";
 const JUDGED = Date.UTC(2026, 10, 21, 14);
 const THROUGH = { injectedThrough: 20, blocked: 1 };
-const { classes: CLASSES } = verdictOf();
+const NO_CLASSES = { attack: 0, misfire: 0, scanner: 0, "broken-client": 0, crawler: 0 };
 const DAILY = { background: { events: 0, perHour: 2.1 } };
 const ALONE = { counts: { addresses: 11 } };
 const MANY = { counts: { addresses: 12 } };
@@ -232,6 +234,14 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
       AT_MOST_WARNING,
       AT_MOST_ERROR,
     ],
+    [
+      "an attack of odds .4, to which those of a scan make .75",
+      { ...MANY, odds: 0.4, classes: { ...NO_CLASSES, attack: 0.4, scanner: 0.35 } },
+      BEYOND_DOUBT,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+    ],
     ["a scanner", { ...MANY, said: "scanner" }, BEYOND_DOUBT, WARNING, WARNING, AS_IT_IS],
     [
       "a scanner of 11 addresses, 20 of whose injections got through",
@@ -315,7 +325,7 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
     ],
     [
       "an attack of odds .65 with scans, everyday but for 20 injections that got through",
-      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...CLASSES, attack: 0.5, scanner: 0.15 } },
+      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...NO_CLASSES, attack: 0.5, scanner: 0.15 } },
       DOUBTFUL,
       ERROR,
       ERROR,
@@ -323,7 +333,7 @@ describe("a verdict grades a rule's spike, a new rule and an incident", () => {
     ],
     [
       "an attack of odds .64 with scans, 20 of whose injections got through",
-      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...CLASSES, attack: 0.5, scanner: 0.14 } },
+      { ...DAILY, counts: THROUGH, odds: 0.5, classes: { ...NO_CLASSES, attack: 0.5, scanner: 0.14 } },
       DOUBTFUL,
       WARNING_TO_ERROR,
       WARNING_TO_ERROR,

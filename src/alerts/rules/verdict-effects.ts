@@ -89,7 +89,9 @@ function gradeOf(
 ): Severity {
   const { severity } = spike;
   const isRule = spike.kind !== "sources";
-  const isLikely = verdict.odds >= LIKELY_ODDS;
+  // An attack and a scan are one class here: where both are likely, neither has good odds.
+  const hostile = verdict.classes.attack + verdict.classes.scanner;
+  const isLikely = hostile >= LIKELY_ODDS;
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
   // What rose may be of fewer addresses than all events of the rule, which the detector counts.
   const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
@@ -98,8 +100,7 @@ function gradeOf(
   const isNoise = !through && isEveryday(spike, verdict);
   if (verdict.said === "attack") {
     if (isNoise && !isLikely) return noise;
-    const { attack, scanner } = verdict.classes;
-    const hasHarmed = through && attack + scanner >= HOSTILE_ODDS;
+    const hasHarmed = through && hostile >= HOSTILE_ODDS;
     return raise ? raiseFor({ ...spike, severity: asLikely() }, verdict, hasHarmed) : asLikely();
   }
   if (lower.some((one) => one === verdict.said)) return atMost("warning");
