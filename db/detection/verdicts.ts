@@ -24,8 +24,8 @@ const v = alias(verdicts, "v");
 const JUDGED_FOR_MS = 2 * DAY_MS;
 
 /**
- * Stores the verdict on a spike at one time, in place of one than which a newer one was asked for. Returns false and changes nothing
- * if it is stored already, because another replica was faster.
+ * Stores the verdict on a spike at one time, in place of one than which a newer one was asked for. Returns false and keeps what is
+ * stored if another replica was faster, or if the newer one saw no event: those of an old alert may be in files by now.
  */
 export async function storeVerdict(
   db: Queryable,
@@ -38,6 +38,13 @@ export async function storeVerdict(
   ) as StoredVerdict;
   const { look, said, judgedAt } = clean;
   const judged = { said, judgedAt: new Date(judgedAt), verdict: clean, askedAt: null };
+  const answer = () =>
+    db
+      .update(verdicts)
+      .set({ askedAt: null })
+      .where(and(eq(verdicts.spikeId, id), isNotNull(verdicts.askedAt)))
+      .returning({ id: verdicts.spikeId });
+  if (clean.counts.events === 0 && (await answer()).length > 0) return false;
   const stored = await db
     .insert(verdicts)
     .values({ spikeId: id, zoneId, look, ...judged })
@@ -47,10 +54,7 @@ export async function storeVerdict(
       setWhere: isNotNull(verdicts.askedAt),
     })
     .returning({ id: verdicts.spikeId });
-  await db
-    .update(verdicts)
-    .set({ askedAt: null })
-    .where(and(eq(verdicts.spikeId, id), isNotNull(verdicts.askedAt)));
+  await answer();
   return stored.length > 0;
 }
 

@@ -1,6 +1,7 @@
+import { isNotNull } from "drizzle-orm";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { askForVerdicts, findDueVerdicts, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
-import { spikes } from "#db/schema/spikes.ts";
+import { spikes, verdicts } from "#db/schema/spikes.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { connectAs } from "../trend-support.ts";
@@ -56,6 +57,21 @@ test("a verdict that was asked for is judged however old its spike is, and a lat
   await storeVerdict(db, { id, zoneId: 101 }, verdictOf("day", OPENED + 3 * DAY_MS));
   expect(await dueAt(OPENED + 3 * DAY_MS)).toEqual([]);
   expect((await readVerdicts(db, [id])).get(id)).toHaveLength(2);
+});
+
+test("a verdict that was asked for and saw no event replaces none, and is asked for no more", async () => {
+  const spike = { id: await addSpike(), zoneId: 101 };
+  await storeVerdict(db, spike, verdictOf("first", OPENED));
+  const { counts, ...blind } = verdictOf("day", OPENED + DAY_MS);
+  for (const look of ["first", "day"] as const) {
+    await askForVerdicts(db, [spike.id], OPENED + DAY_MS);
+    const newer = { ...blind, look, counts: { ...counts, events: 0 } };
+    expect(await storeVerdict(db, spike, newer)).toBe(false);
+    expect(await readVerdicts(db, [spike.id])).toEqual(
+      new Map([[spike.id, [expect.objectContaining({ look: "first", judgedAt: OPENED }) as unknown]]]),
+    );
+  }
+  expect(await db.select().from(verdicts).where(isNotNull(verdicts.askedAt))).toEqual([]);
 });
 
 test("readVerdicts returns the verdicts of each spike, the oldest first, and leaves out spikes without any", async () => {
