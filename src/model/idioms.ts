@@ -38,7 +38,7 @@ const IDIOMS: readonly string[] = [
   String.raw`\.\.\\|\.\.;/|\\\.\.|\.\.%`,
   String.raw`etc[/\\]{1,3}(?:passwd|shadow|hosts|group|issue)\b|\bboot\.ini|\bwin\.ini|/proc/self|web-inf`,
   String.raw`winnt|system32|\bcmd\.exe|\bcmd ?/c\b`,
-  String.raw`/\.(?:git|svn|hg|aws|ssh|htpasswd|htaccess)(?:/|$)|wp-config\.php|\bid_rsa\b|\.aws/credentials`,
+  String.raw`/\.(?:git|svn|hg|aws|ssh|htpasswd|htaccess|env(?:\.\w{1,20}){0,2}|npmrc|netrc|pgpass)(?:[/?]|$)|wp-config\.php|\bid_rsa\b|\.aws/credentials`,
   String.raw`(?:php|expect|phar|gopher|dict|zip|glob)://|\bfile:///?(?:etc|proc|c:)`,
   String.raw`(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}(?:/[\w.-]{1,40}\.(?:txt|php|sh|jpg|gif|exe)\b|$)|169\.254\.169\.254`,
   String.raw`/(?:c99|r57|shell)\.(?:php|txt)`,
