@@ -83,12 +83,12 @@ interface VisitorEstimate {
   readonly worst: number;
 }
 
-/** What was seen of a saved plan. Times are epoch ms. */
+/** How a zone follows a saved plan. Times are epoch ms. */
 export interface PlanWatch {
   readonly at: number;
   /** Since when every rule that was seen and is to block does; null if that was never so, or a newer plan is followed. */
   readonly followedSince: number | null;
-  /** What the rules do. `hasAgreed`: a rule that did as planned since the plan was saved. */
+  /** Whether each rule blocks, and since when. `hasAgreed`: it did as planned at some time since the plan was saved. */
   readonly rules: readonly {
     readonly rule: string;
     readonly blocks: boolean;
@@ -253,7 +253,7 @@ export const LEAST_REVIEW_DAYS = 10;
 interface Summed {
   readonly totals: ReviewTotals;
   readonly learnedDays: number;
-  /** Of every rule of the zone: whether it can be planned. */
+  /** The plan of every rule of the zone. */
   readonly rules: readonly { readonly plan: ReviewPlan }[];
   readonly choice: ReviewChoice;
   /** Days whose requests are unknown because their files hold no facts. */

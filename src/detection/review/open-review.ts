@@ -44,7 +44,7 @@ export const ExclusionList = z
   )
   .meta({ wire: { type: "string" } });
 
-/** What a person changes of the plan. */
+/** The fields with which a person changes the plan. */
 export const OWN_CHOICE = {
   block: RuleList.optional().describe("Rules that block whatever the plan says, separated by commas."),
   log: RuleList.optional().describe("Rules that log whatever the plan says."),

@@ -21,7 +21,7 @@ export function addOperations(
   for (const operation of operations) addOperation(app, operation, parts);
 }
 
-/** What a route needs of its operation alone. */
+/** The parts of a route that depend on its operation alone. */
 interface Reading {
   readonly schema: NonNullable<RouteShorthandOptions["schema"]>;
   /** The defaults of a body that was left out. */

@@ -171,7 +171,7 @@ export interface Head {
   readonly brief: string;
 }
 
-/** What is said of an alert itself, apart from its verdict and the members of its group. */
+/** The parts of an alert without its verdict and the members of its group. */
 interface DescribedAlert {
   readonly head: Head;
   /** True for a message about the end of an alert, or about its advice, alone. */

@@ -74,7 +74,7 @@ export function planReview(
 ): { readonly choice: ReviewChoice; readonly rules: readonly RulePlan[]; readonly learnedDays: number } {
   const counted = countRules(table, learn);
   const { perRule, perPath, days, all } = counted;
-  // Without sessions, referers or history nobody is recognised, and every unknown sender may be a visitor.
+  // Visitors are recognised by sessions, referers or history. Without them, every unknown sender may be a visitor.
   const unknownShare = hasLed && all.visitor >= all.unknown ? UNKNOWN_SHARE : 1;
   const freePaths = findFreePaths(perPath, unknownShare);
   const rules = seen.map((one) => {

@@ -2,7 +2,7 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { PlanHit, PlanWatch, SavedReview } from "#model/review.ts";
 
-/** What a rule did lately. Times are epoch ms. */
+/** The newest actions of a rule. Times are epoch ms. */
 export interface RuleSeen {
   readonly rule: string;
   /** Its newest events that show what it does, and whether it stopped them. An event that another rule may have stopped shows nothing. */
@@ -68,7 +68,7 @@ export function watchPlan(
   });
   const isOpen = (rule: string) => hits.some((hit) => hit.rule === rule && hit.endedAt === null);
   for (const rule of followedSince === null ? [] : [...blocking].filter((one) => !isOpen(one))) {
-    // What was reported is not counted for another alert.
+    // Visits that an alert has reported do not count for the next alert.
     const ended = hits.flatMap((hit) => (hit.rule === rule ? [hit.endedAt ?? now] : []));
     const from = Math.max(now - WINDOW_MS, followedSince ?? now, ...ended);
     const visits = visitsSince(byRule.get(rule), from);

@@ -1,4 +1,4 @@
-/** What surrounds a plan on the page Review: the plans that people saved, and the address of the block list. */
+/** The plans that people saved, and the address of the block list, on the page Review. */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type ReviewChoice, type ReviewTotals, sayRule } from "#model/review.ts";
