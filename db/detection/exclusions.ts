@@ -199,15 +199,28 @@ export async function deleteKnownSource(tx: Queryable, id: number): Promise<Know
 export type ReviewPlanRow = typeof reviewPlans.$inferSelect;
 type NewReviewPlan = Omit<typeof reviewPlans.$inferInsert, "deletedAt" | "watch">;
 
-/** Returns the saved plans of zones, the newest first; null is every zone. `withDeleted`: also those that were deleted. */
+/**
+ * Returns the saved plans of zones, the newest first; null is every zone. `id`: only this one. `withDeleted`: also those that were
+ * deleted. `onlyHit`: only those with a rule that blocks or lately blocked more visitors than the plan said.
+ */
 export function listReviewPlans(
   db: Queryable,
   zoneIds: readonly number[] | null,
-  { withDeleted = false } = {},
+  {
+    id,
+    withDeleted = false,
+    onlyHit = false,
+  }: { id?: number; withDeleted?: boolean; onlyHit?: boolean } = {},
 ): Promise<ReviewPlanRow[]> {
   const isOf = zoneIds === null ? undefined : inArray(reviewPlans.zoneId, [...zoneIds]);
+  const isAsked = id === undefined ? undefined : eq(reviewPlans.id, id);
   const isKept = withDeleted ? undefined : isNull(reviewPlans.deletedAt);
-  return db.select().from(reviewPlans).where(and(isOf, isKept)).orderBy(desc(reviewPlans.id));
+  const isHit = onlyHit ? sql`jsonb_array_length(${reviewPlans.watch} -> 'hits') > 0` : undefined;
+  return db
+    .select()
+    .from(reviewPlans)
+    .where(and(isOf, isAsked, isKept, isHit))
+    .orderBy(desc(reviewPlans.id));
 }
 
 /** Saves a plan. Returns null if the zone has `most` already. */

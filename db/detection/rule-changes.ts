@@ -3,6 +3,7 @@ import { and, asc, eq, gt, gte, inArray, isNull, lt, or, sql } from "drizzle-orm
 import { alias } from "drizzle-orm/pg-core";
 import type { SeriesKey } from "#model/fingerprint.ts";
 import type { ChangeKind } from "#model/kinds.ts";
+import { SAME_REQUEST_MS } from "#model/request-facts.ts";
 import { type RuleChange, SUM_RULES } from "#model/rules.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -91,9 +92,10 @@ export async function readRuleActions(
   rules: readonly Omit<ActionCounts, "hours">[],
   { afterMs, limit, atLeast }: { afterMs: number; limit: number; atLeast: number },
 ): Promise<StoredAction[]> {
+  const near = sql.raw(`interval '${SAME_REQUEST_MS} milliseconds'`);
   // A rule that logs alone is blocked where others match, too. The limit keeps this a search per event: as a join it may read a whole zone.
   const isOfOthers = sql`coalesce((select true from ${wafEvents} ${o} where ${o.zoneId} = newest.zone_id
-    and ${o.occurredAt} between newest.occurred_at - interval '2 seconds' and newest.occurred_at + interval '2 seconds'
+    and ${o.occurredAt} between newest.occurred_at - ${near} and newest.occurred_at + ${near}
     and ${o.ruleId} <> newest.rule_id and ${o.ruleId} !~ ${SUM_RULES} and case
       when newest.request_id is null then ${o.ip} = newest.ip and ${o.url} = newest.url
       else ${o.requestId} = newest.request_id end limit 1), false)`;

@@ -3,7 +3,7 @@ import { notifiedChannels } from "#alerts/rules/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import { type Assess, type Context, createAssessor, withSameMisfires } from "#alerts/rules/assess.ts";
-import { type Decision, decide, lacksVerdict } from "#alerts/rules/decide.ts";
+import { type Decision, decide, needsVerdict } from "#alerts/rules/decide.ts";
 import { headlineOf } from "#alerts/rules/message/headline.ts";
 import {
   alertOf,
@@ -14,7 +14,7 @@ import {
 } from "#alerts/rules/one-cause.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import type { Silence } from "#alerts/rules/silence.ts";
-import { gradeByVerdict, hasOutgrown, toSituation } from "#alerts/rules/verdict-effects.ts";
+import { gradeAll, toSituation } from "#alerts/rules/verdict-effects.ts";
 import { readAsks } from "#db/alerts/advice.ts";
 import {
   type AlertRow,
@@ -124,23 +124,14 @@ async function raiseSpikes(
     database.db,
     judged.map(({ id }) => id),
   );
-  const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
-  const spikes = found.map((spike) =>
-    gradeByVerdict(spike, verdicts.get(spike.id) ?? [], {
-      effects: routing.verdict,
-      members: membersOf.get(spike.id) ?? [],
-    }),
-  );
-  const sums = new Set(findWaitingSums(found, nowMs).map(({ id }) => id));
-  const context = await readContext(deps, spikes, { alerts, silences, verdicts, waitingSums: sums, nowMs });
+  const spikes = gradeAll(found, verdicts, routing.verdict);
+  const waitingSums = findWaitingSums(found, nowMs);
+  const context = await readContext(deps, spikes, { alerts, silences, verdicts, waitingSums, nowMs });
   const assess = createAssessor(context);
   const judgedIds = new Set(judged.map(({ id }) => id));
   const run = begin(nowMs);
-  const waits = (spike: AlertSpike, decision: Decision | null) => {
-    const known = verdicts.get(spike.id) ?? [];
-    const lacks = decision === null ? hasOutgrown(spike, known) : lacksVerdict(decision, known, nowMs);
-    return lacks && judgedIds.has(spike.id) && run.mustWait(spike.id);
-  };
+  const waits = (spike: AlertSpike, decision: Decision | null) =>
+    judgedIds.has(spike.id) && needsVerdict(spike, decision, context) && run.mustWait(spike.id);
   const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess, waits }, signal);
   await run.end((ids) => askForVerdicts(database.db, ids, nowMs));
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");

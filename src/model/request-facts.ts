@@ -89,6 +89,8 @@ export function unpackFacts(bits: number | null): Record<FactName, boolean | nul
   ) as Record<FactName, boolean | null>;
 }
 
+/** Events of one request come within this time if nothing names the request. */
+export const SAME_REQUEST_MS = 2_000;
 /** Longest matched text that is read. */
 const MAX_MATCHED_CHARS = 4_096;
 const MAX_ID_CHARS = 64;

@@ -198,7 +198,7 @@ const planHit = defineCondition<{ zoneId: number; plan: ReviewPlanRow; hit: Plan
   of: "zone",
   severity: "error",
   async read({ db, zoneIds }) {
-    const plans = await listReviewPlans(db, zoneIds, { withDeleted: true });
+    const plans = await listReviewPlans(db, zoneIds, { withDeleted: true, onlyHit: true });
     return plans.flatMap((plan) => {
       // The newest hit of a rule comes last.
       const hits = new Map((plan.watch?.hits ?? []).map((hit) => [hit.rule, hit]));

@@ -86,7 +86,9 @@ function joinLeads(spikes: readonly AlertSpike[]): AlertSpike[] {
   });
 }
 
-/** Returns the spikes of rules that only add others up and that wait for the spike of one of these, whose alert they are part of. */
-export function findWaitingSums(spikes: readonly AlertSpike[], nowMs: number): AlertSpike[] {
-  return spikes.filter(({ ruleId, openedAtMs }) => isSumRule(ruleId) && nowMs - openedAtMs < SUM_WAIT_MS);
+/** Returns the ids of the spikes of rules that only add others up and that wait for the spike of one of these, whose alert they are part of. */
+export function findWaitingSums(spikes: readonly AlertSpike[], nowMs: number): ReadonlySet<number> {
+  const isWaiting = ({ ruleId, openedAtMs }: AlertSpike) =>
+    isSumRule(ruleId) && nowMs - openedAtMs < SUM_WAIT_MS;
+  return new Set(spikes.filter(isWaiting).map(({ id }) => id));
 }

@@ -82,6 +82,18 @@ export function gradeByVerdict(
   return { ...spike, severity, ...(isGraver(severity, own) && { raisedFrom: own }) };
 }
 
+/** Returns spikes with the severities that their latest verdicts make of them and of the spikes that are part of them. */
+export function gradeAll(
+  spikes: readonly AlertSpike[],
+  verdicts: ReadonlyMap<number, readonly StoredVerdict[]>,
+  effects?: VerdictEffects,
+): AlertSpike[] {
+  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
+  return spikes.map((spike) =>
+    gradeByVerdict(spike, verdicts.get(spike.id) ?? [], { effects, members: membersOf.get(spike.id) ?? [] }),
+  );
+}
+
 function gradeOf(
   spike: AlertSpike,
   verdict: StoredVerdict,
@@ -93,7 +105,7 @@ function gradeOf(
   const hostile = verdict.classes.attack + verdict.classes.scanner;
   const isLikely = hostile >= LIKELY_ODDS;
   const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
-  // What rose may be of fewer addresses than all events of the rule, which the detector counts.
+  // The detector counts the addresses of all events of the rule. Those that rose may come from fewer.
   const asLikely = () => (isLikely && (!isRule || isSentByMany(verdict)) ? severity : atMost("error"));
   // However far above the usual: everyday traffic comes in bursts, too.
   const noise = isBeyondDoubt(spike) ? "warning" : "info";

@@ -235,7 +235,7 @@ export const reviewOperations = [planZone, sampleRule, list, save, compare, remo
 
 /** @throws {Refusal} 404 */
 async function findPlan({ db, caller }: Pick<QueryContext, "db" | "caller">, wanted: number) {
-  const row = (await listReviewPlans(db, caller.zoneIds)).find((one) => one.id === wanted);
+  const [row] = await listReviewPlans(db, caller.zoneIds, { id: wanted });
   if (row === undefined) throw notFound(`saved plan ${wanted}`);
   return row;
 }

@@ -6,10 +6,10 @@ import { leansBenign, type StoredVerdict } from "#model/verdict.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { createAssessor, withSameMisfires } from "../assess.ts";
-import { decide, lacksVerdict } from "../decide.ts";
+import { decide, needsVerdict } from "../decide.ts";
 import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
-import { gradeByVerdict, hasOutgrown, toSituation } from "../verdict-effects.ts";
+import { gradeAll, toSituation } from "../verdict-effects.ts";
 import type { ReplayedMessage } from "./replay-incidents.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
 
@@ -98,11 +98,9 @@ export function createAlertReplay({
       taken.set(spike.id, fingerprint);
       alerts.set(fingerprint, { ...before, record: { ...before.record, spikeId: spike.id } });
     }
-    const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
-    return found.map((spike) =>
-      gradeByVerdict({ ...spike, takesOver: taken.get(spike.id) ?? null }, bySpike.get(spike.id) ?? [], {
-        members: membersOf.get(spike.id) ?? [],
-      }),
+    return gradeAll(
+      found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null })),
+      bySpike,
     );
   }
 
@@ -111,7 +109,7 @@ export function createAlertReplay({
     const nowMs = minute * MINUTE_MS;
     const bySpike = readVerdicts(spikes, minute);
     const graded = grade(minute, spikes, bySpike);
-    const waitingSums = new Set(findWaitingSums(graded, nowMs).map(({ id }) => id));
+    const waitingSums = findWaitingSums(graded, nowMs);
     const read = {
       nowMs,
       routing,
@@ -127,12 +125,7 @@ export function createAlertReplay({
     const assess = createAssessor(context);
     const decideOn = (one: AlertSpike) => decide(toSituation(assess(one), recordOf(one)), context);
     const deciding = findDeciding(graded);
-    const lacking = deciding.flatMap((one) => {
-      const decision = decideOn(one);
-      const known = bySpike.get(one.id) ?? [];
-      const lacks = decision === null ? hasOutgrown(one, known) : lacksVerdict(decision, known, nowMs);
-      return lacks ? [one.id] : [];
-    });
+    const lacking = deciding.flatMap((one) => (needsVerdict(one, decideOn(one), context) ? [one.id] : []));
     return { bySpike, graded, deciding, waitingSums, assess, decideOn, lacking };
   }
 

@@ -2,10 +2,10 @@ import { type SourceEvent, sourceKeyOf } from "#detection/rules/sources/source-e
 import { crawlerOfNetwork } from "#detection/rules/verdict/crawlers.ts";
 import type { UsualValues, VerdictEvent, VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
 import { templateOf } from "#detection/rules/verdict/path-template.ts";
-import { SAME_REQUEST_MS, spread } from "#detection/rules/verdict/requests.ts";
+import { spread } from "#detection/rules/verdict/requests.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, type VerdictTime } from "#model/kinds.ts";
-import type { RequestDetails } from "#model/request-facts.ts";
+import { type RequestDetails, SAME_REQUEST_MS } from "#model/request-facts.ts";
 import {
   dueVerdictTime,
   MOST_EVENTS,

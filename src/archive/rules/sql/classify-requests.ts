@@ -2,6 +2,7 @@
 import { DAY_MS } from "#lib/units.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { Span } from "#model/horizon.ts";
+import { SAME_REQUEST_MS } from "#model/request-facts.ts";
 import type { RequestFinding } from "#model/review.ts";
 import { SUM_RULES } from "#model/rules.ts";
 import type { UsualValue } from "#model/stored-sources.ts";
@@ -31,8 +32,6 @@ export type RequestText = "ip" | "asn" | "ja4" | "ua" | "path";
 const RULE_WORDS = 2;
 export const BITS_PER_WORD = 62;
 
-/** Events of one request come within this time if nothing names the request. */
-const SAME_REQUEST_MS = 2_000;
 /** SQL for the number of an event's request. */
 export const REQUEST_KEY = `case when request_id <> '' then hash(request_id) else hash(ip, url, epoch_ms(occurred_at) // ${SAME_REQUEST_MS}) end`;
 /** A program that came on so many days, with so few rules, is a monitor or a job of the site. */

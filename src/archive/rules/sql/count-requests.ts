@@ -2,8 +2,13 @@
 
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { ACTION_CLASSES, REQUEST_CLASSES, type REVIEW_SAMPLES, type RequestClass } from "#model/kinds.ts";
-import type { SenderCount, SharedKey } from "#model/review.ts";
-import { noRequests, type ReviewRow, type ReviewTable } from "#model/review.ts";
+import {
+  noRequests,
+  type ReviewRow,
+  type ReviewTable,
+  type SenderCount,
+  type SharedKey,
+} from "#model/review.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { BITS_PER_WORD, type Classified, REQUEST_KEY, ruleCount, toPathForm } from "./classify-requests.ts";
 import { bound, duck, join, type Piece, raw, toClauses } from "./to-condition.ts";

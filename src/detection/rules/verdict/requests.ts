@@ -2,13 +2,11 @@
 import { isNoVisitor } from "#model/ip-address.ts";
 import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
 import { toUrlPart } from "#model/record-parts.ts";
-import { FACT_NAMES, type FactName, NO_FACTS } from "#model/request-facts.ts";
+import { FACT_NAMES, type FactName, NO_FACTS, SAME_REQUEST_MS } from "#model/request-facts.ts";
 import { isSumRule } from "#model/rules.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
 import type { VerdictEvent } from "./evidence.ts";
 
-/** Events of one request come within this time if nothing names the request. */
-export const SAME_REQUEST_MS = 2_000;
 /** A request has one event per rule. Its fate is the first of these actions that one of them has: one block means blocked. */
 const DECIDES = ["blocked", "challenged", "other", "logged"] as const satisfies readonly ActionClass[];
 
