@@ -2,19 +2,12 @@ import { z } from "zod";
 import { notifiedChannels } from "#alerts/rules/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
-import { type Assess, type Context, createAssessor, withSameMisfires } from "#alerts/rules/assess.ts";
-import { type Decision, decide, needsVerdict } from "#alerts/rules/decide.ts";
+import type { Decision } from "#alerts/rules/decide.ts";
+import { type Decided, type Decisions, decideAll, isResolved, type Read } from "#alerts/rules/decide-all.ts";
 import { headlineOf } from "#alerts/rules/message/headline.ts";
-import {
-  alertOf,
-  endTogether,
-  findDeciding,
-  findTakeOvers,
-  findWaitingSums,
-} from "#alerts/rules/one-cause.ts";
+import { alertOf, endTogether, findDeciding, findTakeOvers } from "#alerts/rules/one-cause.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import type { Silence } from "#alerts/rules/silence.ts";
-import { gradeAll, toSituation } from "#alerts/rules/verdict-effects.ts";
 import { readAsks } from "#db/alerts/advice.ts";
 import {
   type AlertRow,
@@ -65,9 +58,8 @@ export interface RaiseAlertsDeps
 }
 
 /**
- * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike
- * once, mute, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and
- * written under the lock of its spike, and only from the transition that was read. An alert that cannot be raised does
+ * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, decide, persist.
+ * Safe to run twice and in several replicas at once: an alert is decided and written under the lock of its spike, and only from the transition that was read. An alert that cannot be raised does
  * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
@@ -117,56 +109,58 @@ async function raiseSpikes(
     nowMs,
   );
   if (read.length === 0) return 0;
-  const alerts = new Map(await readNewestAlerts(database.db, read.map(alertOf)));
-  const found = await takeOver(database, read, alerts);
-  const judged = findJudged(findDeciding(found), alerts);
-  const verdicts = await readVerdicts(
-    database.db,
-    judged.map(({ id }) => id),
-  );
-  const spikes = gradeAll(found, verdicts, routing.verdict);
-  const waitingSums = findWaitingSums(found, nowMs);
-  const context = await readContext(deps, spikes, { alerts, silences, verdicts, waitingSums, nowMs });
-  const assess = createAssessor(context);
-  const judgedIds = new Set(judged.map(({ id }) => id));
+  const rowsOfAlerts = await readNewestAlerts(database.db, read.map(alertOf));
+  const { alerts, unreadable } = readHistories(rowsOfAlerts.values());
+  const recordOf = (fingerprint: string) => alerts.get(fingerprint)?.record ?? null;
+  const readable = read.filter((spike) => !unreadable.has(alertOf(spike)));
+  const found = await takeOver(database, readable, alerts);
+  const judged = new Set(findJudged(findDeciding(found), recordOf));
+  const verdicts = await readVerdicts(database.db, [...judged]);
+  const decisions = decideAll(found, await readContext(deps, found, { recordOf, silences, verdicts, nowMs }));
   const run = begin(nowMs);
-  const waits = (spike: AlertSpike, decision: Decision | null) =>
-    judgedIds.has(spike.id) && needsVerdict(spike, decision, context) && run.mustWait(spike.id);
-  const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess, waits }, signal);
+  const waits = ({ spike, needsVerdict }: Decided) =>
+    judged.has(spike.id) && needsVerdict && run.mustWait(spike.id);
+  const { reasons, failures } = await raiseEach(deps, decisions, { alerts, waits }, signal);
   await run.end((ids) => askForVerdicts(database.db, ids, nowMs));
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
-  if (failures.length > 0) throw failures[0];
+  for (const [fingerprint, err] of unreadable) log.error({ err, fingerprint }, "alert not raised");
+  const [failure] = [...failures, ...unreadable.values()];
+  if (failure !== undefined) throw failure;
   return reasons.length;
 }
 
 async function readContext(
   { database, routing, notifiers, actions }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  {
-    alerts,
-    ...given
-  }: Pick<Context, "nowMs" | "silences" | "verdicts" | "waitingSums"> & {
-    alerts: ReadonlyMap<string, AlertRow>;
-  },
-): Promise<Context> {
+  given: Pick<Read, "nowMs" | "silences" | "verdicts" | "recordOf">,
+): Promise<Read> {
   const zoneIds = [...new Set(spikes.map(({ zoneId }) => zoneId))];
   const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
-  const context = {
+  return {
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
     firstMinutes: await readFirstEventMinutes(database.db, zoneIds, startOfHistory(given.nowMs)),
-    firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel: string) =>
       notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
     actions,
   };
-  return withSameMisfires(context, spikes, (spike) => recordOf(alerts, alertOf(spike)));
 }
 
-function recordOf(alerts: ReadonlyMap<string, AlertRow>, fingerprint: string): AlertRecord | null {
-  const row = alerts.get(fingerprint);
-  return row === undefined ? null : toAlertRecord(row);
+/** The newest alerts by their fingerprints. */
+type KnownAlerts = Map<string, { readonly row: AlertRow; readonly record: AlertRecord }>;
+
+/** Returns the alerts, and why others of them cannot be read, by their fingerprints. */
+function readHistories(rows: Iterable<AlertRow>) {
+  const alerts: KnownAlerts = new Map();
+  const unreadable = new Map<string, unknown>();
+  for (const row of rows)
+    try {
+      alerts.set(row.fingerprint, { row, record: toAlertRecord(row) });
+    } catch (thrown) {
+      unreadable.set(row.fingerprint, thrown);
+    }
+  return { alerts, unreadable };
 }
 
 /** Returns a function that begins a run. It knows since when the messages of spikes have waited for a verdict in the runs before. */
@@ -202,35 +196,32 @@ function createWaits(whileAwaited: (() => void) | undefined) {
 async function takeOver(
   database: Database,
   spikes: readonly AlertSpike[],
-  alerts: Map<string, AlertRow>,
+  alerts: KnownAlerts,
 ): Promise<AlertSpike[]> {
+  const recordOf = (one: AlertSpike) => alerts.get(fingerprintOf(one))?.record ?? null;
   const taken = new Map<AlertSpike, string>();
-  for (const { spike, member } of findTakeOvers(spikes, (one) => recordOf(alerts, fingerprintOf(one)))) {
-    const row = alerts.get(fingerprintOf(member));
-    if (row === undefined || !(await takeOverAlert(database, spike.id, row))) continue;
-    alerts.set(row.fingerprint, { ...row, spikeId: spike.id });
+  for (const { spike, member } of findTakeOvers(spikes, recordOf)) {
+    const known = alerts.get(fingerprintOf(member));
+    if (known === undefined || !(await takeOverAlert(database, spike.id, known.row))) continue;
+    const { row, record } = known;
+    const spikeId = spike.id;
+    alerts.set(row.fingerprint, { row: { ...row, spikeId }, record: { ...record, spikeId } });
     taken.set(spike, row.fingerprint);
   }
   return spikes.map((spike) => ({ ...spike, takesOver: taken.get(spike) ?? spike.takesOver ?? null }));
 }
 
-/** Returns the spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
-function findJudged(spikes: readonly AlertSpike[], alerts: ReadonlyMap<string, AlertRow>): AlertSpike[] {
-  const wasNotified = (one: AlertSpike) => {
-    const alert = recordOf(alerts, alertOf(one));
-    return alert !== null && notifiedChannels(alert).size > 0;
-  };
-  const judged = spikes.filter(
-    (one) =>
-      !isChangeKind(one.kind) && (one.memberOf == null || wasNotified(one)) && !isResolved(one, alerts),
-  );
-  return judged.toSorted((a, b) => b.id - a.id).slice(0, MOST_JUDGED);
-}
-
-/** Returns whether a person has resolved the alert of the spike. */
-function isResolved(spike: AlertSpike, alerts: ReadonlyMap<string, AlertRow>): boolean {
-  const row = alerts.get(alertOf(spike));
-  return row?.state === "resolved" && row.spikeId !== null && row.spikeId >= spike.id;
+/** Returns the ids of spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
+function findJudged(spikes: readonly AlertSpike[], recordOf: Read["recordOf"]): number[] {
+  const judged = spikes.filter((one) => {
+    const alert = recordOf(alertOf(one));
+    if (isChangeKind(one.kind) || isResolved(one, alert)) return false;
+    return one.memberOf == null || (alert !== null && notifiedChannels(alert).size > 0);
+  });
+  return judged
+    .map(({ id }) => id)
+    .toSorted((a, b) => b - a)
+    .slice(0, MOST_JUDGED);
 }
 
 interface Raised {
@@ -244,17 +235,13 @@ interface Raised {
  */
 async function raiseEach(
   { database, log }: RaiseAlertsDeps,
-  spikes: readonly AlertSpike[],
+  { spikes, deciding, context, assess, decideOn }: Decisions,
   {
     alerts,
-    context,
-    assess,
     waits,
   }: {
-    readonly alerts: ReadonlyMap<string, AlertRow>;
-    readonly context: Context;
-    readonly assess: Assess;
-    readonly waits: (spike: AlertSpike, decision: Decision | null) => boolean;
+    readonly alerts: ReadonlyMap<string, { readonly row: AlertRow }>;
+    readonly waits: (decided: Decided) => boolean;
   },
   signal: AbortSignal,
 ): Promise<Raised> {
@@ -267,16 +254,15 @@ async function raiseEach(
     failures.push(thrown);
     log.error({ err: thrown, spikeId }, "alert not raised");
   };
-  for (const spike of findDeciding(spikes)) {
+  for (const spike of deciding) {
     signal.throwIfAborted();
     const members = membersOf.get(spike.id) ?? [];
     try {
-      const assessment = assess(spike);
-      const row = alerts.get(alertOf(spike)) ?? null;
-      const alert = row === null ? null : toAlertRecord(row);
       // Decided without a lock: in most runs most spikes have no transition.
-      const decision = decide(toSituation(assessment, alert), context);
-      if (waits(spike, decision)) continue;
+      const decided = decideOn(spike);
+      const { alert, assessment, decision } = decided;
+      if (waits(decided)) continue;
+      const row = alerts.get(alertOf(spike))?.row ?? null;
       const isChanged =
         decision !== null ||
         (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));

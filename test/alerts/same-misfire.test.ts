@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { type AlertRecord, NOBODY, nextAlert } from "#alerts/rules/alert-record.ts";
 import type { AlertSpike } from "#alerts/rules/alert-spike.ts";
-import { createAssessor, withSameMisfires } from "#alerts/rules/assess.ts";
-import { decide } from "#alerts/rules/decide.ts";
+import { decideAll } from "#alerts/rules/decide-all.ts";
+import { alertOf } from "#alerts/rules/one-cause.ts";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
-import { toSituation } from "#alerts/rules/verdict-effects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { VerdictWord } from "#model/kinds.ts";
 import { verdictOf } from "../support/stored-verdict.ts";
@@ -21,12 +20,12 @@ interface Given {
   /** The spikes of whose alerts people were notified. */
   readonly notified?: readonly number[];
   readonly fewAddresses?: number;
-  /** The alert of the first spike, if nobody was notified of it. */
-  readonly over?: AlertRecord;
+  /** The other alerts, by the spike. */
+  readonly records?: Readonly<Record<number, AlertRecord>>;
 }
 
-function contextOf(spikes: readonly AlertSpike[], given: Given = {}) {
-  const { said = {}, paths = {}, notified = [], fewAddresses = 0, over = null } = given;
+function decideOnAll(spikes: readonly AlertSpike[], given: Given = {}, nowMs = at(600)) {
+  const { said = {}, paths = {}, notified = [], fewAddresses = 0, records = {} } = given;
   const { sample, counts } = verdictOf();
   const none = { ...counts, blocked: 0, challenged: 0, hostile: 0, hostileThrough: 0 };
   const verdicts = new Map(
@@ -39,10 +38,14 @@ function contextOf(spikes: readonly AlertSpike[], given: Given = {}) {
     }),
   );
   const routing = { ...routeToAll(["chat"]), fewAddresses };
-  const context = { nowMs: at(600), routing, asks: [], silences: [], firing: [], verdicts };
-  const recordOf = (spike: AlertSpike) =>
-    notified.includes(spike.id) ? notifiedOf(spike) : spike.id === 1 ? over : null;
-  return withSameMisfires(context, spikes, recordOf);
+  const known = new Map(
+    spikes.flatMap((spike) => {
+      const record = notified.includes(spike.id) ? notifiedOf(spike) : records[spike.id];
+      return record === undefined ? [] : [[alertOf(spike), record] as const];
+    }),
+  );
+  const recordOf = (fingerprint: string) => known.get(fingerprint) ?? null;
+  return decideAll(spikes, { nowMs, routing, asks: [], silences: [], verdicts, recordOf });
 }
 
 function notifiedOf({ id, severity, openedAtMs }: AlertSpike): AlertRecord {
@@ -56,7 +59,7 @@ function notifiedOf({ id, severity, openedAtMs }: AlertSpike): AlertRecord {
 }
 
 const found = (spikes: readonly AlertSpike[], given?: Given) => [
-  ...(contextOf(spikes, given).sameMisfires ?? []),
+  ...(decideOnAll(spikes, given).context.sameMisfires ?? []),
 ];
 
 test.each<[string, AlertSpike[], Given, number[]]>([
@@ -105,9 +108,9 @@ test.each<[string, AlertSpike[], Given, number[]]>([
 test("nobody is notified of the second misfire until it turns out to be an attack", () => {
   const spikes = [spikeOf(1, 0), spikeOf(2, 1)] as const;
   const decideOn = (given: Given, before: AlertRecord | null) => {
-    const context = { ...contextOf(spikes, { notified: [1], ...given }), nowMs: at(60) };
-    const assessed = createAssessor(context)({ ...spikes[1], severity: "error" });
-    return decide(toSituation(assessed, before), context);
+    const records = before === null ? {} : { 2: before };
+    const { decideOn } = decideOnAll(spikes, { notified: [1], records, ...given }, at(60));
+    return decideOn({ ...spikes[1], severity: "error" }).decision;
   };
   const first = decideOn({}, null);
   expect(first).toMatchObject({ reason: "first", notified: [], alert: { state: "firing" } });
@@ -120,6 +123,6 @@ test("a misfire whose spike has closed, and whose alert has ended, holds no othe
   const [one, two] = [spikeOf(1, 0, { closedAtMs: at(40) }), spikeOf(2, 1)];
   const over = { ...notifiedOf(one), state: "resolved" as const, resolvedAtMs: at(40) };
   expect(found([one, two], { notified: [1] })).toEqual([2]);
-  expect(found([one, two], { over })).toEqual([]);
+  expect(found([one, two], { records: { 1: over } })).toEqual([]);
   expect(found([two])).toEqual([]);
 });

@@ -1,22 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
-import { templateOf } from "#detection/rules/verdict/path-template.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import type { AdviceRow } from "#model/advice.ts";
 import type { LaterMessage } from "#model/alert-message.ts";
 import { isSentByFew } from "#model/ip-address.ts";
-import { isChangeKind, isLearning, isRuleKind, isSumRule, lastingChanges } from "#model/rules.ts";
+import { isLearning, isRuleKind, isSumRule, lastingChanges } from "#model/rules.ts";
 import type { SourceTraits, Subject } from "#model/subject.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { isGraver } from "#model/words.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
-import { notifiedChannels } from "./alert-history.ts";
-import { type AlertRecord, holdsAlert, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { findInhibition, planRoute, type RoutePlan } from "./routing/plan-route.ts";
 import type { Routing } from "./routing/routing.ts";
 import { findAlertSilence, findSilence, type Silence } from "./silence.ts";
-import { isTroublesome, toSituation } from "./verdict-effects.ts";
+import { isTroublesome } from "./verdict-effects.ts";
 
 /** The inputs of all decisions of one run, read once. */
 export interface Context {
@@ -28,9 +25,9 @@ export interface Context {
   readonly firing: readonly Subject[];
   /** Verdicts by the id of a spike, the oldest first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
-  /** The ids of spikes that `findWaitingSums` has found. Left out: none. */
+  /** The ids of spikes whose messages wait for the spike of another rule. Left out: none. */
   readonly waitingSums?: ReadonlySet<number>;
-  /** The ids of spikes that `withSameMisfires` has found. Left out: none. */
+  /** The ids of spikes that are misfires like another one, of which people were notified. Left out: none. */
   readonly sameMisfires?: ReadonlySet<number>;
   /** The minutes (since the epoch) of the zones' first events. A zone that is left out is older than a day. */
   readonly firstMinutes?: ReadonlyMap<number, number>;
@@ -146,65 +143,4 @@ function opensUntried(spike: AlertSpike, firstMinute: number | undefined): boole
 
 function newestOf(times: readonly number[]): number | null {
   return times.reduce<number | null>((newest, at) => (newest === null || at > newest ? at : newest), null);
-}
-
-/** Misfires of a zone that begin so soon after each other have one cause: a deploy, a rule set, a sale. */
-const SAME_MISFIRE_MS = HOUR_MS;
-
-interface Misfire {
-  readonly spike: AlertSpike;
-  /** The template of its sample's path; empty if there is none. */
-  readonly path: string;
-  readonly isNotified: boolean;
-}
-
-/**
- * Returns the context with the spikes that are misfires like another one of their zone, which people are notified of: they began
- * within an hour of it, or their requests are on its path. Nobody is notified of them, too, while both latest verdicts say misfire
- * and that alert is open. Of several of which nobody was notified yet, the first is the one, unless it is muted. `recordOf` returns
- * the alert of a spike.
- */
-export function withSameMisfires(
-  context: Context,
-  spikes: readonly AlertSpike[],
-  recordOf: (spike: AlertSpike) => AlertRecord | null,
-): Context {
-  const assess = createAssessor(context);
-  const notified: Misfire[] = [];
-  const sameMisfires = new Set<number>();
-  for (const one of findMisfires(context, spikes, recordOf)) {
-    if (one.isNotified) notified.push(one);
-    else if (notified.some((other) => isLike(one, other))) sameMisfires.add(one.spike.id);
-    else if (one.spike.closedAtMs === null && !isMuted(toSituation(assess(one.spike), null).mute))
-      notified.push(one);
-  }
-  return sameMisfires.size === 0 ? context : { ...context, sameMisfires };
-}
-
-/** Returns the misfires of which people were notified, then the others, each in the order of their beginnings. */
-function findMisfires(
-  { verdicts }: Context,
-  spikes: readonly AlertSpike[],
-  recordOf: (spike: AlertSpike) => AlertRecord | null,
-): Misfire[] {
-  const found = spikes.flatMap((spike): Misfire[] => {
-    const verdict = verdicts?.get(spike.id)?.at(-1);
-    if (verdict?.said !== "misfire" || isChangeKind(spike.kind)) return [];
-    const alert = recordOf(spike);
-    const isOpen = alert !== null && alert.state !== "resolved" && holdsAlert(alert, spike);
-    const path = verdict.sample === null ? "" : templateOf(verdict.sample.url);
-    return [{ spike, path, isNotified: isOpen && notifiedChannels(alert).size > 0 }];
-  });
-  return found.toSorted(
-    (a, b) =>
-      Number(b.isNotified) - Number(a.isNotified) ||
-      a.spike.openedAtMs - b.spike.openedAtMs ||
-      a.spike.id - b.spike.id,
-  );
-}
-
-function isLike(one: Misfire, other: Misfire): boolean {
-  if (one.spike.zoneId !== other.spike.zoneId) return false;
-  const laterMs = one.spike.openedAtMs - other.spike.openedAtMs;
-  return Math.abs(laterMs) <= SAME_MISFIRE_MS || (one.path !== "" && one.path === other.path);
 }

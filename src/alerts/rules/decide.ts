@@ -25,10 +25,9 @@ import {
   type Occurrence,
   type Recipients,
 } from "./alert-record.ts";
-import type { AlertSpike } from "./alert-spike.ts";
 import type { Context } from "./assess.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
-import { hasOutgrown, joinIntervalMinutes } from "./verdict-effects.ts";
+import { joinIntervalMinutes } from "./verdict-effects.ts";
 
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
@@ -202,16 +201,6 @@ export function lacksVerdict(
 ): boolean {
   if (notified.length + updated.length + waiting.length === 0 || !showsVerdict(reason)) return false;
   return nowMs - (verdicts.at(-1)?.judgedAt ?? 0) > FRESH_MS;
-}
-
-/** Returns whether a spike is judged again: for a message whose verdict is older than what it says, or because it has outgrown its verdict. */
-export function needsVerdict(
-  spike: AlertSpike,
-  decision: Decision | null,
-  { verdicts, nowMs }: Pick<Context, "verdicts" | "nowMs">,
-): boolean {
-  const known = verdicts?.get(spike.id) ?? [];
-  return decision === null ? hasOutgrown(spike, known) : lacksVerdict(decision, known, nowMs);
 }
 
 function stateOf({ alert, occurrence, newest }: Situation): State {

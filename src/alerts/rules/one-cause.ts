@@ -1,11 +1,8 @@
-import { MINUTE_MS } from "#lib/units.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import { isSumRule } from "#model/rules.ts";
 import { notifiedChannels } from "./alert-history.ts";
 import { type AlertRecord, holdsAlert } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
-
-const SUM_WAIT_MS = 2 * MINUTE_MS;
 
 /**
  * Returns the spikes that go on with the alert of one of their members, each with this member: an incident with that of a rule, and a
@@ -84,11 +81,4 @@ function joinLeads(spikes: readonly AlertSpike[]): AlertSpike[] {
     const above = spike.memberOf == null ? null : (leads.get(spike.memberOf) ?? null);
     return above === null ? spike : { ...spike, memberOf: above };
   });
-}
-
-/** Returns the ids of the spikes of rules that only add others up and that wait for the spike of one of these, whose alert they are part of. */
-export function findWaitingSums(spikes: readonly AlertSpike[], nowMs: number): ReadonlySet<number> {
-  const isWaiting = ({ ruleId, openedAtMs }: AlertSpike) =>
-    isSumRule(ruleId) && nowMs - openedAtMs < SUM_WAIT_MS;
-  return new Set(spikes.filter(isWaiting).map(({ id }) => id));
 }

@@ -82,18 +82,6 @@ export function gradeByVerdict(
   return { ...spike, severity, ...(isGraver(severity, own) && { raisedFrom: own }) };
 }
 
-/** Returns spikes with the severities that their latest verdicts make of them and of the spikes that are part of them. */
-export function gradeAll(
-  spikes: readonly AlertSpike[],
-  verdicts: ReadonlyMap<number, readonly StoredVerdict[]>,
-  effects?: VerdictEffects,
-): AlertSpike[] {
-  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
-  return spikes.map((spike) =>
-    gradeByVerdict(spike, verdicts.get(spike.id) ?? [], { effects, members: membersOf.get(spike.id) ?? [] }),
-  );
-}
-
 function gradeOf(
   spike: AlertSpike,
   verdict: StoredVerdict,

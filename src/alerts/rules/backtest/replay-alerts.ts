@@ -5,11 +5,9 @@ import { isChangeKind } from "#model/rules.ts";
 import { leansBenign, type StoredVerdict } from "#model/verdict.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
-import { createAssessor, withSameMisfires } from "../assess.ts";
-import { decide, needsVerdict } from "../decide.ts";
-import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
+import { type Decisions, decideAll } from "../decide-all.ts";
+import { alertOf, endTogether, findTakeOvers } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
-import { gradeAll, toSituation } from "../verdict-effects.ts";
 import type { ReplayedMessage } from "./replay-incidents.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
 
@@ -62,6 +60,7 @@ export function createAlertReplay({
   let closed = new Map<string, ReplayedSpike>();
   let count = 0;
   let firstMinutes: ReadonlyMap<number, number> = new Map();
+  const recordOf = (fingerprint: string) => alerts.get(fingerprint)?.record ?? null;
 
   function readVerdicts(spikes: readonly ReplayedSpike[], minute: number) {
     const bySpike = new Map<number, readonly StoredVerdict[]>();
@@ -79,54 +78,35 @@ export function createAlertReplay({
     return bySpike;
   }
 
-  /** Returns the spikes with the severities of alerts, and the alerts that incidents take over from rules. */
-  function grade(
-    minute: number,
-    spikes: readonly ReplayedSpike[],
-    bySpike: ReturnType<typeof readVerdicts>,
-  ): AlertSpike[] {
-    const found = endTogether(
-      spikes.map((spike) => toAlertSpike(spike)),
-      minute * MINUTE_MS,
-    );
-    const recordOf = (one: AlertSpike) => alerts.get(fingerprintOf(one))?.record ?? null;
+  /** Returns the spikes with the alerts that incidents have taken over from rules. */
+  function takeOver(found: readonly AlertSpike[]): AlertSpike[] {
     const known = found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
-    for (const { spike, member } of findTakeOvers(known, recordOf)) {
+    for (const { spike, member } of findTakeOvers(known, (one) => recordOf(fingerprintOf(one)))) {
       const fingerprint = fingerprintOf(member);
       const before = alerts.get(fingerprint);
       if (before === undefined) continue;
       taken.set(spike.id, fingerprint);
       alerts.set(fingerprint, { ...before, record: { ...before.record, spikeId: spike.id } });
     }
-    return gradeAll(
-      found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null })),
-      bySpike,
-    );
+    return known.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
   }
 
-  /** Returns what decides about the messages of a minute, and the spikes whose messages lack a verdict of now. */
-  function prepare(minute: number, spikes: readonly ReplayedSpike[]) {
+  function decisionsAt(minute: number, spikes: readonly ReplayedSpike[]) {
     const nowMs = minute * MINUTE_MS;
-    const bySpike = readVerdicts(spikes, minute);
-    const graded = grade(minute, spikes, bySpike);
-    const waitingSums = findWaitingSums(graded, nowMs);
-    const read = {
+    const ended = endTogether(
+      spikes.map((spike) => toAlertSpike(spike)),
+      nowMs,
+    );
+    const verdicts = readVerdicts(spikes, minute);
+    return decideAll(takeOver(ended), {
       nowMs,
       routing,
       asks: [],
       silences: [],
-      firing: [],
       firstMinutes,
-      verdicts: bySpike,
-      waitingSums,
-    };
-    const recordOf = (one: AlertSpike) => alerts.get(alertOf(one))?.record ?? null;
-    const context = withSameMisfires(read, graded, recordOf);
-    const assess = createAssessor(context);
-    const decideOn = (one: AlertSpike) => decide(toSituation(assess(one), recordOf(one)), context);
-    const deciding = findDeciding(graded);
-    const lacking = deciding.flatMap((one) => (needsVerdict(one, decideOn(one), context) ? [one.id] : []));
-    return { bySpike, graded, deciding, waitingSums, assess, decideOn, lacking };
+      verdicts,
+      recordOf,
+    });
   }
 
   function decideAt(minute: number, given: readonly ReplayedSpike[]): void {
@@ -137,14 +117,14 @@ export function createAlertReplay({
       if (known === undefined || known.id <= spike.id) newest.set(fingerprintOf(spike), spike);
     }
     const spikes = [...newest.values()];
-    let decided = prepare(minute, spikes);
-    while ((verdicts?.judgeAgain(decided.lacking, minute) ?? 0) > 0) decided = prepare(minute, spikes);
-    const { bySpike, graded, deciding, waitingSums, assess, decideOn } = decided;
+    let decisions = decisionsAt(minute, spikes);
+    while ((verdicts?.judgeAgain(findLacking(decisions), minute) ?? 0) > 0)
+      decisions = decisionsAt(minute, spikes);
+    const { context, decideOn } = decisions;
     const replayed = new Map(spikes.map((spike) => [spike.id, spike]));
-    for (const spike of deciding) {
+    for (const { spike, assessment, decision } of decisions.deciding.map(decideOn)) {
       const fingerprint = alertOf(spike);
       const before = alerts.get(fingerprint);
-      const decision = decideOn(spike);
       if (decision === null) continue;
       const isSent = decision.notified.length > 0;
       const known = decision.reason === "first" ? null : (before?.number ?? null);
@@ -152,35 +132,34 @@ export function createAlertReplay({
       alerts.set(fingerprint, { number, record: decision.alert });
       if (number === null || !isSent) continue;
       const { attackers = [] } = replayed.get(spike.id) ?? {};
-      const verdict = bySpike.get(spike.id)?.at(-1);
+      const verdict = context.verdicts?.get(spike.id)?.at(-1);
       messages.push({
         at: minute,
         incident: number,
         // The service calls the first message of a channel so, whatever the reason.
         reason: known === null ? "first" : decision.reason,
-        severity: assess(spike).spike.severity,
+        severity: assessment.spike.severity,
         subject: spike.kind === "sources" ? "incident" : isChangeKind(spike.kind) ? "flip" : "rule",
         attackers,
-        rules: rulesOf(spike, graded),
+        rules: rulesOf(spike, decisions.spikes),
         ...(verdict !== undefined && { verdict }),
       });
     }
-    keepClosed(replayed, graded, { deciding, waitingSums });
+    keepClosed(replayed, decisions);
   }
 
   /** Keeps the closed spikes that later decisions need: those whose alerts have not ended, and the members of these. */
   function keepClosed(
     replayed: ReadonlyMap<number, ReplayedSpike>,
-    graded: readonly AlertSpike[],
-    { deciding, waitingSums }: { deciding: readonly AlertSpike[]; waitingSums: ReadonlySet<number> },
+    { spikes, deciding, context }: Decisions,
   ): void {
-    const goOn = new Set(waitingSums);
+    const goOn = new Set(context.waitingSums);
     for (const spike of deciding) {
-      const alert = alerts.get(alertOf(spike))?.record;
-      if (alert !== undefined && alert.state !== "resolved") goOn.add(spike.id);
+      const alert = recordOf(alertOf(spike));
+      if (alert !== null && alert.state !== "resolved") goOn.add(spike.id);
     }
     closed = new Map();
-    for (const { id, memberOf } of graded) {
+    for (const { id, memberOf } of spikes) {
       const spike = replayed.get(id);
       if (spike === undefined || spike.closedAt === null) continue;
       if (goOn.has(id) || (memberOf != null && goOn.has(memberOf))) closed.set(fingerprintOf(spike), spike);
@@ -215,6 +194,11 @@ export function createAlertReplay({
       return messages;
     },
   };
+}
+
+/** Returns the spikes that are judged again before their messages. */
+function findLacking({ deciding, decideOn }: Decisions): number[] {
+  return deciding.map(decideOn).flatMap(({ spike, needsVerdict }) => (needsVerdict ? [spike.id] : []));
 }
 
 /** The rule and those that are part of its alert; the members of an incident; the changed rules. */
