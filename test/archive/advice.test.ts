@@ -1,37 +1,51 @@
-import { expect, it, onTestFinished } from "vitest";
-import type { Emulator } from "#emulator/emulator.ts";
+import { beforeEach, expect, it } from "vitest";
+import { createEmulator } from "#emulator/emulator.ts";
 import { createAskAdvice } from "#jobs/alerts/fetch-advice.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createEdgeClient } from "#platform/edge-client.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";
-import type { MigratedDatabase } from "../db/migrated-database.ts";
+import { atEnd } from "#test/support/at-end.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../faces/http/start-archive.ts";
-import { createClient, openArchive, serve } from "./support.ts";
+import { createClient, NOW, serve } from "./support.ts";
 
 const PATH = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";
 
-function openAsk(database: MigratedDatabase, emulator: Emulator, budgetPerHour = 30) {
-  const transport = createEdgeTransport({
-    baseUrl: emulator.url,
-    accessKey: createSecret(emulator.accessKey),
-    sleep: async () => undefined,
-  });
-  onTestFinished(() => transport.close());
-  const clock = () => emulator.now();
-  return createAskAdvice({ database, edge: createEdgeClient(transport), clock, budgetPerHour });
+const emulator = await createEmulator({ clock: () => NOW, eventsPerSecond: 0.1, historyHours: 2 });
+const database = await createMigratedDatabase();
+atEnd(async () => {
+  await emulator.close();
+  await database.drop();
+});
+const transport = createEdgeTransport({
+  baseUrl: emulator.url,
+  accessKey: createSecret(emulator.accessKey),
+  sleep: async () => undefined,
+});
+atEnd(() => transport.close());
+const edge = createEdgeClient(transport);
+
+/** The archive's HTTP, which may ask the platform so many times in an hour. */
+async function openAdvice(budgetPerHour = 30) {
+  const askAdvice = createAskAdvice({ database, edge, clock: () => emulator.now(), budgetPerHour });
+  return serve(database, emulator, { askAdvice });
 }
 
-async function openAdvice(budgetPerHour?: number) {
-  const { emulator, database, platform } = await openArchive({ historyHours: 2 });
-  const askAdvice = openAsk(database, emulator, budgetPerHour);
-  const { http, ask } = await serve(database, emulator, { askAdvice });
-  const asked = () => emulator.requests().counts["recommend-rule"] ?? 0;
-  return { emulator, database, platform, http, ask, asked };
-}
+const { http, ask, platform } = await openAdvice();
+const countAsks = () => emulator.requests().counts["recommend-rule"] ?? 0;
+let asksBefore = 0;
+const asked = () => countAsks() - asksBefore;
+
+beforeEach(async () => {
+  await database.pool.query("delete from advice");
+  emulator.setNow(NOW);
+  emulator.clearFaults();
+  emulator.setSwitches({ advice: "ok", adviceLatencyMs: 0 });
+  asksBefore = countAsks();
+});
 
 it("asks the platform once and then answers what it stored, byte for byte", async () => {
-  const { ask, platform, asked } = await openAdvice();
   const theirs = await platform(PATH);
   const first = await ask(PATH);
   expect([first.status, first.type, first.text]).toEqual([theirs.status, theirs.type, theirs.text]);
@@ -42,7 +56,6 @@ it("asks the platform once and then answers what it stored, byte for byte", asyn
 });
 
 it("answers unknown rules and what the plan does not allow as the platform does", async () => {
-  const { ask, platform, emulator } = await openAdvice();
   for (const [advice, path] of [
     ["ok", PATH.replace("930130", "000000")],
     ["ok", PATH.replace("101", "999")],
@@ -62,7 +75,6 @@ it("answers unknown rules and what the plan does not allow as the platform does"
 });
 
 it("shows stored advice to a key that may only read, and does not ask the platform", async () => {
-  const { ask, http, database, asked } = await openAdvice();
   const { key } = await makeKey(database, "reader");
   const reader = createClient(http.url, key);
   const none = await reader(PATH);
@@ -78,7 +90,6 @@ it("shows stored advice to a key that may only read, and does not ask the platfo
 });
 
 it("S3: masks the addresses in the text for a masked key", async () => {
-  const { ask, http, database } = await openAdvice();
   const { key } = await makeKey(database, "reader", { isMasked: true });
   const masked = createClient(http.url, key);
   const full = (await ask(PATH)).text;
@@ -90,21 +101,20 @@ it("S3: masks the addresses in the text for a masked key", async () => {
 });
 
 it("stays within the budget, and shows an old answer while the platform may not be asked", async () => {
-  const { ask, emulator, asked, http, database } = await openAdvice(1);
-  const first = await ask(PATH);
+  const poor = await openAdvice(1);
+  const first = await poor.ask(PATH);
   expect(first.status).toBe(200);
-  expect((await ask(PATH.replace("930130", "942100"))).status).toBe(202);
+  expect((await poor.ask(PATH.replace("930130", "942100"))).status).toBe(202);
   expect(asked()).toBe(1);
   emulator.advance(7 * HOUR_MS);
   const { key } = await makeKey(database, "reader");
-  expect((await createClient(http.url, key)(PATH)).text).toBe(first.text);
+  expect((await createClient(poor.http.url, key)(PATH)).text).toBe(first.text);
   expect(asked()).toBe(1);
-  await ask(PATH);
+  await poor.ask(PATH);
   expect(asked()).toBe(2);
 });
 
 it("asks once for many that want to know at the same time", async () => {
-  const { ask, asked, emulator } = await openAdvice();
   emulator.setSwitches({ adviceLatencyMs: 200 });
   const answers = await Promise.all(Array.from({ length: 8 }, () => ask(PATH)));
   expect(asked()).toBe(1);
@@ -113,7 +123,6 @@ it("asks once for many that want to know at the same time", async () => {
 });
 
 it("says so in the platform's form when the platform fails", async () => {
-  const { ask, emulator } = await openAdvice();
   emulator.addFault({ kind: "status", status: 503, operation: "recommend-rule" });
   const answer = await ask(PATH);
   expect(answer.status).toBe(202);
@@ -124,7 +133,6 @@ it("says so in the platform's form when the platform fails", async () => {
 });
 
 it("S3: never shows a zone the advice of another zone on the same rule", async () => {
-  const { ask, database, emulator } = await openAdvice();
   const ours = (await ask(PATH)).text;
   await database.pool.query(`insert into advice
     select (jsonb_populate_record(a, jsonb_build_object('zone_id', 102, 'text', 'canary',

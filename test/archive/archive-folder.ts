@@ -2,7 +2,6 @@ import { mkdtempSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { onTestFinished } from "vitest";
 import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
 import type { ArchiveDamagedError } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
@@ -13,6 +12,7 @@ import { writeDay } from "#jobs/archive/write-day.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
+import { atEnd } from "#test/support/at-end.ts";
 
 export interface ArchiveFolder {
   readonly folder: string;
@@ -39,11 +39,16 @@ export const sharedDuckdb = createDuckdb({
 /** Creates a folder in which `sharedDuckdb` may read and write. */
 export const makeArchiveFolder = () => mkdtempSync(path.join(root, "archive-"));
 
-/** A folder for archive files, and a DuckDB that may read and write there. `open` opens the storage of the files. */
-export async function openFolder(open = createFolderStorage): Promise<ArchiveFolder> {
-  const folder = makeArchiveFolder();
+/**
+ * A folder for archive files, and a DuckDB that may read and write there. `open` opens the storage of the files. With `folder` it is
+ * another reader of a folder that has files.
+ */
+export async function openFolder(
+  open = createFolderStorage,
+  folder = makeArchiveFolder(),
+): Promise<ArchiveFolder> {
   const scratch = path.join(folder, "scratch");
-  await mkdir(scratch);
+  await mkdir(scratch, { recursive: true });
   const storage = open(folder);
   const damaged: ArchiveDamagedError[] = [];
   const onDamaged = (error: ArchiveDamagedError) => void damaged.push(error);
@@ -56,7 +61,7 @@ export async function openFolder(open = createFolderStorage): Promise<ArchiveFol
 /** As `openFolder`, for the running test. */
 export async function openTestFolder(open = createFolderStorage): Promise<ArchiveFolder> {
   const folder = await openFolder(open);
-  onTestFinished(() => folder.close());
+  atEnd(() => folder.close());
   return folder;
 }
 

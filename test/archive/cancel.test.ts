@@ -1,11 +1,16 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createRefuseCostly } from "#faces/http/limits/refuse.ts";
-import { NOW, openArchive, post } from "./support.ts";
+import { NOW, openArchive, post, serve } from "./support.ts";
 
 const WINDOW = { from: NOW - 3_600_000, to: NOW, query: "a" };
 
+const { ask, http, key, database, emulator } = await openArchive({
+  zones: [101],
+  eventsPerSecond: 0.05,
+  historyHours: 2,
+});
+
 it("stops the statement of a client that left, and uses its connection again", async () => {
-  const { ask, http, key, database } = await openArchive({ historyHours: 1 });
   const statements = async () => {
     const { rows } = await database.pool.query<{ waiting: number }>(
       `select count(*)::int as waiting from pg_stat_activity
@@ -32,12 +37,9 @@ it("stops the statement of a client that left, and uses its connection again", a
 });
 
 it("refuses what would read more events than a question may, in the platform's form, and nothing else", async () => {
-  const { ask } = await openArchive({
-    historyHours: 2,
-    parts: { refuseCostly: createRefuseCostly(100) },
-  });
+  const strict = await serve(database, emulator, { refuseCostly: createRefuseCostly(100) });
   const search = (more: object) =>
-    ask("/shield/event-logs/101/search", post({ ...WINDOW, query: "", ...more }));
+    strict.ask("/shield/event-logs/101/search", post({ ...WINDOW, query: "", ...more }));
   for (const more of [{ query: "a" }, { groupBy: ["ip"] }]) {
     const refused = await search(more);
     expect(refused.status).toBe(400);

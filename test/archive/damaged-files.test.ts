@@ -1,21 +1,39 @@
 import { readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
-import { type ArchiveFolder, archiveDay, openTestFolder } from "./archive-folder.ts";
-import { type Ask, NOW, openArchive, post } from "./support.ts";
+import { type ArchiveFolder, archiveDay, openFolder, openTestFolder } from "./archive-folder.ts";
+import { type Ask, NOW, openArchive, post, serve } from "./support.ts";
 
-const WINDOW = { from: NOW - 30 * HOUR_MS, to: NOW };
+const WINDOW = { from: NOW - 17 * HOUR_MS, to: NOW };
 const SEARCH = "/shield/event-logs/101/search";
 const DAMAGED = "The archive's file of 2026-11-19 is missing or damaged.";
+
+const folder = await openTestFolder();
+const { database, emulator } = await openArchive({
+  zones: [101],
+  eventsPerSecond: 0.01,
+  historyHours: 17,
+  parts: { files: folder.files },
+});
+await archiveDay(database, folder, "2026-11-19");
+const file = await findEventsFile(folder);
+const whole = await readFile(file);
+beforeEach(() => writeFile(file, whole));
 
 async function findEventsFile({ folder }: ArchiveFolder): Promise<string> {
   const day = path.join(folder, "events/zone=101/day=2026-11-19");
   const [name = ""] = (await readdir(day)).filter((name) => name.endsWith(".parquet"));
   return path.join(day, name);
+}
+
+/** The archive's HTTP in a process that has not read the file yet. */
+async function openReader(open = createFolderStorage) {
+  const { files, damaged } = await openFolder(open, folder.folder);
+  return { ...(await serve(database, emulator, { files })), damaged };
 }
 
 async function expectDamaged(ask: Ask): Promise<void> {
@@ -33,11 +51,7 @@ async function expectDamaged(ask: Ask): Promise<void> {
 }
 
 it("answers 503 with the day while a file is missing or damaged, and answers again when the file is whole", async () => {
-  const folder = await openTestFolder();
-  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
-  await archiveDay(database, folder, "2026-11-19");
-  const file = await findEventsFile(folder);
-  const whole = await readFile(file);
+  const { ask, damaged } = await openReader();
   const wanted = { ...WINDOW, groupBy: ["country"] };
 
   // Nothing in Parquet notices a changed byte.
@@ -45,11 +59,11 @@ it("answers 503 with the day while a file is missing or damaged, and answers aga
   changed[1_000] = (changed[1_000] ?? 0) ^ 1;
   await writeFile(file, changed);
   await expectDamaged(ask);
-  expect(folder.damaged.at(-1)?.damage).toContain("has another SHA-256");
+  expect(damaged.at(-1)?.damage).toContain("has another SHA-256");
 
   await rename(file, `${file}.away`);
   await expectDamaged(ask);
-  expect(folder.damaged.at(-1)?.damage).toBe("is missing");
+  expect(damaged.at(-1)?.damage).toBe("is missing");
 
   await writeFile(file, whole);
   const answer = await ask(SEARCH, post(wanted));
@@ -61,10 +75,7 @@ it("answers 503 with the day while a file is missing or damaged, and answers aga
 });
 
 it("answers 503 for a file that changes after it was found whole, also if its size and time stay", async () => {
-  const folder = await openTestFolder();
-  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
-  await archiveDay(database, folder, "2026-11-19");
-  const file = await findEventsFile(folder);
+  const { ask } = await openReader();
   expect((await ask(SEARCH, post({ ...WINDOW, groupBy: ["country"] }))).status).toBe(200);
   const { mtime } = await stat(file);
   await flipBit(file);
@@ -79,11 +90,7 @@ it("does not read a file that was reported as damaged elsewhere until it is foun
     ...createFolderStorage(folder),
     touch: async () => "as before",
   });
-  const folder = await openTestFolder(withoutSigns);
-  const { ask, database } = await openArchive({ historyHours: 17, parts: { files: folder.files } });
-  await archiveDay(database, folder, "2026-11-19");
-  const file = await findEventsFile(folder);
-  const whole = await readFile(file);
+  const { ask } = await openReader(withoutSigns);
   const wanted = post({ ...WINDOW, groupBy: ["country"] });
   expect((await ask(SEARCH, wanted)).status).toBe(200);
   await flipBit(file);

@@ -11,12 +11,17 @@ import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { NOW, openArchive, post } from "./support.ts";
 
 const PATH = "/shield/event-logs/101/export";
-const WINDOW = { from: NOW - 30 * HOUR_MS, to: NOW };
+const WINDOW = { from: NOW - 17 * HOUR_MS, to: NOW };
 const PARQUET = { accept: "application/vnd.apache.parquet" };
 
 it("exports archived and open events as one Parquet file with the rows of the other forms, and leaves no file behind", async () => {
   const folder = await openTestFolder();
-  const { ask, database, http, key } = await openArchive({ parts: { files: folder.files } });
+  const { ask, database, http, key } = await openArchive({
+    zones: [101],
+    eventsPerSecond: 0.02,
+    historyHours: 17,
+    parts: { files: folder.files },
+  });
   const before = await database.pool.query<{ log_id: string; matched_key: number | null }>(
     `select log_id, coalesce(method, '') as method, coalesce(request_id, '') as request_id, matched_key, facts
      from waf_events where zone_id = 101`,

@@ -1,7 +1,9 @@
-import { onTestFinished } from "vitest";
 import { rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import { writeHorizon } from "#db/proof/horizons.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { atEnd } from "#test/support/at-end.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, type SearchOptions, startArchive } from "../faces/http/start-archive.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";
@@ -32,16 +34,19 @@ export function createClient(baseUrl: string, accessKey: string): Ask {
 export async function openArchive(
   options: EmulatorOptions & { readonly parts?: Partial<SearchOptions> } = {},
 ) {
-  const { parts, ...given } = options;
+  const { parts, historyHours = 30, ...given } = options;
   const emulator = await createEmulator({
     eventsPerSecond: 0.1,
-    historyHours: 30,
+    historyHours,
     clock: () => NOW,
     ...given,
   });
-  onTestFinished(() => emulator.close());
+  atEnd(() => emulator.close());
   const ingest = await openIngest(emulator);
   const { database } = ingest;
+  // Every empty hour of the 72 that the platform keeps is one more search.
+  const keptMs = (historyHours + 1) * HOUR_MS;
+  await writeHorizon(database.db, ZONE, { keptMs, since: NOW - DAY_MS, beforeMs: null }, NOW - DAY_MS);
   await ingest.poll();
   await ingest.walk();
   await rollUp(database);

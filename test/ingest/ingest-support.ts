@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import type { StoredPageFacts } from "#ingest/rules/read-page.ts";
 import type { Clock } from "#lib/clock.ts";
+import { atEnd } from "#test/support/at-end.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import type { OracleEvent } from "../emulator/support.ts";
 import { createIngestJobs, ZONE } from "./ingest-jobs.ts";
@@ -49,9 +49,9 @@ export async function openIngest(
     ...(options.erasures === undefined ? {} : { erasures: options.erasures }),
     ...(options.freshMs === undefined ? {} : { freshMs: options.freshMs }),
   });
-  if (options.database === undefined) onTestFinished(() => database.drop());
+  if (options.database === undefined) atEnd(() => database.drop());
   const { close, ...runs } = jobs;
-  onTestFinished(() => close());
+  atEnd(() => close());
   return { database, pages, ...runs };
 }
 
@@ -136,6 +136,6 @@ export async function openChangingPlatform(
     answer(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  atEnd(() => new Promise<void>((resolve) => void server.close(() => resolve())));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

@@ -96,7 +96,7 @@ const countRows = async (table: string, zoneId: number) => {
 };
 
 /** Until files are published, a killed process has left nothing but what it wrote beside them. */
-const isEarly = ([step]: readonly [string, string]) => /locked|copied|verified/.test(step);
+const isEarly = ([step]: readonly [string, string]) => /locked|copied|written|verified/.test(step);
 
 const WRITES: [WriteStep, "folder" | "bucket"][] = [
   ["locked", "folder"],

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { onTestFinished } from "vitest";
 import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { openKeys, openSessions } from "#app/open-keys.ts";
 import { openPeople } from "#app/open-people.ts";
@@ -19,6 +18,7 @@ import { createSecret } from "#lib/secret.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Role } from "#model/kinds.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
+import { atEnd } from "#test/support/at-end.ts";
 import { issueKey } from "#test/support/issue-key.ts";
 import { openTestFolder } from "../../archive/archive-folder.ts";
 import { SERVICE } from "./default-service.ts";
@@ -103,7 +103,7 @@ export async function startArchive(
     ...options,
     routes: [...(options.routes ?? []), ...routes],
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     await http.app.close();
     await stack.stop();
   });

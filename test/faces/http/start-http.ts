@@ -1,8 +1,8 @@
-import { onTestFinished } from "vitest";
 import type { Backlog } from "#faces/http/backlog.ts";
 import { createHttp, type HttpOptions } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createLog } from "#lib/log.ts";
+import { atEnd } from "#test/support/at-end.ts";
 
 export const LIMITS = {
   perKeyAndMinute: 10_000,
@@ -53,6 +53,6 @@ export async function startHttp(
   });
   extend(app);
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
-  onTestFinished(() => app.close());
+  atEnd(() => app.close());
   return { app, url, lines, metrics, port: Number(new URL(url).port) };
 }
