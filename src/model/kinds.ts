@@ -212,7 +212,15 @@ export const CHANNEL_KINDS = [
 export type ChannelKind = (typeof CHANNEL_KINDS)[number];
 
 /** The kinds of destinations to which events are forwarded, in the order in which documents and error messages list them. */
-export const FORWARD_KINDS = ["splunk", "elastic", "otlp", "webhook", "file"] as const;
+export const FORWARD_KINDS = [
+  "splunk",
+  "elastic",
+  "otlp",
+  "loki",
+  "azure-monitor",
+  "webhook",
+  "file",
+] as const;
 export type ForwardKind = (typeof FORWARD_KINDS)[number];
 
 /** The stored states of an hour of a zone. */

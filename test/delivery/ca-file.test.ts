@@ -82,6 +82,7 @@ const SINKS: Record<string, string> = {
   splunk: "token_env: TOKEN",
   elastic: "api_key_env: TOKEN",
   otlp: "authorization_env: TOKEN",
+  loki: "authorization_env: TOKEN",
 };
 
 test.each(Object.entries(SINKS))(

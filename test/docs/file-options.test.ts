@@ -47,7 +47,7 @@ test("docs/forwarding.md names exactly the settings of each kind, and each that 
   const inCommon = Object.keys(destinationSettings.shape);
   const toKeys = (cell = "") =>
     [...cell.matchAll(/`(\w+)`/g)].map(([, key = ""]) => key).toSorted((a, b) => a.localeCompare(b));
-  const rows = [...forwarding.matchAll(/^\| `(\w+)` \|([^|]*)\|([^|]*)\|[^|]*\|[^|]*\|$/gm)];
+  const rows = [...forwarding.matchAll(/^\| `([\w-]+)` \|([^|]*)\|([^|]*)\|[^|]*\|[^|]*\|$/gm)];
   expect(rows.map(([, kind]) => kind)).toEqual([...forwardFields.keys()]);
   for (const [, kind = "", needed, optional] of rows) {
     const own = (forwardFields.get(kind) ?? []).filter(

@@ -214,6 +214,7 @@ async function sendBatch(
       isRevised,
       logId: event.logId,
       occurredAt: event.occurredAt,
+      fields: event.fields,
       body: formatEvent(format, { ...event, zoneId }, event.record, ocsf),
     })),
     { batchId: digest([name, zoneId, ...batch.map(({ receipt }) => receipt)]), signal },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type DestinationHealth, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { readArrivals, type ZoneArrival } from "#db/delivery/forwarding/forward-report.ts";
 import type { Paint, Style } from "#delivery/receivers/channels/terminal/terminal-style.ts";
+import { findSink } from "#delivery/receivers/sinks/destination.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DESTINATION_STATES, type DestinationState, EVENT_FORMATS, FORWARD_KINDS } from "#model/kinds.ts";
@@ -41,6 +42,7 @@ const Destination = z
       .nullable()
       .describe("Null if the configuration does not have the destination."),
     format: z.enum(EVENT_FORMATS).nullable(),
+    acknowledgedWhen: Text.nullable().describe("When an event counts as acknowledged by its kind."),
     where: z.array(Text).describe("Filters that an event must pass."),
     state: z
       .enum(DESTINATION_STATES)
@@ -111,6 +113,7 @@ that many events. Exit code 0; 3 if a destination fails, an hour differs, or eve
         name,
         kind: config?.kind ?? null,
         format: config?.format ?? null,
+        acknowledgedWhen: findSink(config?.kind ?? "")?.acknowledgedWhen ?? null,
         where: config?.where.map(writeFilter) ?? [],
         state: toState(health),
         failingSince: toIsoOrNull(health?.failingSince ?? null),
@@ -154,7 +157,7 @@ function sum(zones: Destination["zones"], ...members: ("decided" | "arrived" | "
 }
 
 function describe(
-  { name, kind, format, where, state, lastError, zones, ...at }: Destination,
+  { name, kind, format, acknowledgedWhen, where, state, lastError, zones, ...at }: Destination,
   { paint, table }: { readonly paint: Paint; readonly table: DrawTable },
 ): string {
   const decided = sum(zones, "decided");
@@ -176,6 +179,7 @@ function describe(
       ? `every sealed hour has arrived: ${formatWhole(arrived)} of ${formatWhole(decided)}`
       : `${formatWhole(arrived)} of ${formatWhole(decided)} sealed hours have arrived`,
     `last acknowledged: ${show(at.acknowledgedAt, "never")}`,
+    ...(acknowledgedWhen === null ? [] : [`an event is acknowledged when ${acknowledgedWhen}`]),
     ...(at.failingSince === null
       ? []
       : [

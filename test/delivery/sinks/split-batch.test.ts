@@ -40,7 +40,11 @@ test("every event is acknowledged, refused or postponed exactly once, whatever t
             const bad = indexOf("bad");
             const later = indexOf("later");
             if (how !== "items" && bad.length > 0)
-              return { is: "refused", reason: "bad", index: how === "named" ? bad[0] : undefined };
+              return {
+                is: "refused",
+                reason: "bad",
+                ...(how === "unknown" ? {} : { indexes: bad.slice(0, 2) }),
+              };
             for (const [index, position] of positions.entries())
               if (!bad.includes(index) && !later.includes(index)) stored.add(position);
             return {

@@ -1,11 +1,16 @@
 import { onTestFinished } from "vitest";
+import { azureMonitor } from "#delivery/receivers/sinks/azure-monitor.ts";
 import { elastic } from "#delivery/receivers/sinks/elastic.ts";
+import { loki } from "#delivery/receivers/sinks/loki.ts";
 import { otlp } from "#delivery/receivers/sinks/otlp.ts";
 import type { ForwardedEvent, Sink } from "#delivery/receivers/sinks/sink.ts";
 import { splunk } from "#delivery/receivers/sinks/splunk.ts";
 import { webhook } from "#delivery/receivers/sinks/webhook.ts";
 import { createSecret } from "#lib/secret.ts";
+import { DIMENSIONS, type Dimension } from "#model/kinds.ts";
+import { startAzureReceiver } from "../../support/receivers/azure-receiver.ts";
 import { startElasticReceiver } from "../../support/receivers/elastic-receiver.ts";
+import { startLokiReceiver } from "../../support/receivers/loki-receiver.ts";
 import { startOtlpReceiver } from "../../support/receivers/otlp-receiver.ts";
 import type { Receiver } from "../../support/receivers/receiver.ts";
 import { startSplunkReceiver } from "../../support/receivers/splunk-receiver.ts";
@@ -19,6 +24,13 @@ export const HOUR = Date.UTC(2026, 10, 21, 14);
 
 const common = { name: "siem", clock: Date.now, network: { allowPrivateNetworks: true } };
 
+export const AZURE = {
+  tenantId: "contoso.example",
+  clientId: "11111111-2222-4333-8444-555555555555",
+  ruleId: `dcr-${"0a".repeat(16)}`,
+  stream: "Custom-Longwatch",
+};
+
 export interface OpenOptions {
   readonly timeoutMs?: number;
   /** Another credential than the receiver's. */
@@ -28,6 +40,8 @@ export interface OpenOptions {
 interface KindOfSink {
   /** The largest request. */
   readonly maxBytes: number;
+  /** The largest event, if it is smaller. */
+  readonly maxEventBytes?: number;
   readonly receive: () => Promise<Receiver>;
   readonly open: (origin: string, options?: OpenOptions) => Sink;
 }
@@ -60,6 +74,33 @@ export const POSTING = {
     open: (url, { credential = CANARY, timeoutMs = 5_000 } = {}) =>
       otlp.open({ ...common, url, timeoutMs, authorization: createSecret(`Bearer ${credential}`) }),
   },
+  loki: {
+    maxBytes: 1_000_000,
+    receive: () => startLokiReceiver({ authorization: `Basic ${CANARY}` }),
+    open: (url, { credential = CANARY, timeoutMs = 5_000 } = {}) =>
+      loki.open({
+        ...common,
+        url,
+        timeoutMs,
+        authorization: createSecret(`Basic ${credential}`),
+        structuredMetadata: true,
+      }),
+  },
+  "azure-monitor": {
+    maxBytes: 999_000,
+    maxEventBytes: 66_560,
+    receive: () => startAzureReceiver({ ...AZURE, clientSecret: CANARY, tokenPrefix: CANARY }),
+    open: (url, { credential = CANARY, timeoutMs = 5_000 } = {}) =>
+      azureMonitor.open({
+        ...common,
+        ...AZURE,
+        url,
+        timeoutMs,
+        authority: url,
+        audience: "https://monitor.azure.com/",
+        clientSecret: createSecret(credential),
+      }),
+  },
   webhook: {
     maxBytes: 1_000_000,
     receive: () => startWebhookReceiver({ secret: SIGNING_SECRET }),
@@ -91,14 +132,17 @@ export function withReceiver(receiver: Receiver, openAt: (origin: string) => Sin
   return { receiver, sink: openAt(receiver.origin) };
 }
 
+const NO_FIELDS = Object.fromEntries(DIMENSIONS.map((name) => [name, ""])) as Record<Dimension, string>;
+
 /** The body has the id that receivers without another one know the event by. */
 export function eventOf(
   logId: string,
   more: object = {},
-  over: Partial<ForwardedEvent> = {},
+  over: Partial<Omit<ForwardedEvent, "fields">> & { fields?: Partial<ForwardedEvent["fields"]> } = {},
 ): ForwardedEvent {
   const body = JSON.stringify({ id: `${ZONE}-${logId}`, ...more });
-  return { zoneId: ZONE, logId, occurredAt: HOUR + 1_234, body, isRevised: false, ...over };
+  const event = { zoneId: ZONE, logId, occurredAt: HOUR + 1_234, body, isRevised: false, ...over };
+  return { ...event, fields: { ...NO_FIELDS, ...over.fields } };
 }
 
 export function eventsOf(count: number): ForwardedEvent[] {

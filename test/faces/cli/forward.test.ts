@@ -87,7 +87,9 @@ describe("forward status", () => {
       );
       expect(out).toMatch(/\nzone 101 +2025-10-15 00:00 +24 +24 +0 +0 +1 +0 *\n/);
       expect(out).toContain("files   file, ocsf   waiting\nevery sealed hour has arrived: 0 of 0\nlast ack");
-      expect(out).toMatch(/never\nonly events with ip:eq:203\.0\.113\.7\nZONE .*\nzone 102 +not begun /);
+      expect(out).toMatch(
+        /never\nan event is acknowledged when it is on the disk\nonly events with ip:eq:203\.0\.113\.7\nZONE .*\nzone 102 +not begun /,
+      );
       expect(out).not.toContain("canary");
     },
   );

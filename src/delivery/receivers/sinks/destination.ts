@@ -2,8 +2,10 @@
 import type { Filter } from "#model/fields.ts";
 import type { EventFormat, FORWARD_KINDS, ForwardKind } from "#model/kinds.ts";
 import { type SenderContext, toNetwork } from "../channel-definition.ts";
+import { azureMonitor } from "./azure-monitor.ts";
 import { elastic } from "./elastic.ts";
 import { file } from "./file.ts";
+import { loki } from "./loki.ts";
 import { otlp } from "./otlp.ts";
 import type { AnySink, Sink } from "./sink.ts";
 import { splunk } from "./splunk.ts";
@@ -68,7 +70,9 @@ type OfKinds<Kinds extends readonly string[]> = {
 };
 
 /** The definition of every kind of sink, in the order of `FORWARD_KINDS`. */
-export const SINKS = [splunk, elastic, otlp, webhook, file] as const satisfies OfKinds<typeof FORWARD_KINDS>;
+export const SINKS = [splunk, elastic, otlp, loki, azureMonitor, webhook, file] as const satisfies OfKinds<
+  typeof FORWARD_KINDS
+>;
 
 /** Returns the definition of a kind of sink; undefined for an unknown kind. */
 export function findSink(kind: string): AnySink | undefined {

@@ -32,6 +32,7 @@ const countAnswer = z.object({ count: z.int(), _shards: z.object({ failed: z.int
  */
 export const elastic = defineSink({
   kind: "elastic",
+  acknowledgedWhen: "its line of the bulk answer is 200, 201 or 409",
   settings: {
     url: z.url(),
     index: z
@@ -92,7 +93,7 @@ export const elastic = defineSink({
             maxBytes: MAX_BYTES,
             maxReplyBytes: MAX_REPLY_BYTES,
             signal,
-            read: (reply, count) => readAnswer(reply, count, base.host),
+            read: (reply, { length }) => readAnswer(reply, length, base.host),
           },
         );
       },

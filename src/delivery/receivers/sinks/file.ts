@@ -29,6 +29,7 @@ interface CurrentFile {
  */
 export const file = defineSink({
   kind: "file",
+  acknowledgedWhen: "it is on the disk",
   settings: {
     folder: z.string(FOLDER_RULE).refine((folder) => path.isAbsolute(folder), FOLDER_RULE),
     maxMegabytes: z.int().min(1).max(100_000).default(100),

@@ -5,7 +5,7 @@ import { readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, type Reply } from "../post.ts";
 import { type PartAnswer, postBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId } from "./sink.ts";
+import { defineSink, type ForwardedEvent, toEventId, toNanoseconds } from "./sink.ts";
 
 /** The limit of a collector's gRPC side, which often stands behind the HTTP side. */
 const MAX_BYTES = 4_000_000;
@@ -31,6 +31,7 @@ const exportAnswer = z.object({
  */
 export const otlp = defineSink({
   kind: "otlp",
+  acknowledgedWhen: "the answer does not reject it",
   settings: {
     /** The address without `/v1/logs`. */
     url: z.url(),
@@ -60,14 +61,14 @@ export const otlp = defineSink({
   },
 });
 
-function readAnswer({ status, body }: Reply, count: number): PartAnswer | null {
+function readAnswer({ status, body }: Reply, { length }: readonly number[]): PartAnswer | null {
   const answer = status < 300 ? readReply(body === "" ? "{}" : body, exportAnswer) : null;
   if (answer === null) return null;
   const { rejectedLogRecords = 0, errorMessage = "" } = answer.partialSuccess ?? {};
   const reason = `rejected: ${errorMessage}`;
   if (Number(rejectedLogRecords) === 0) return { is: "stored" };
-  if (Number(rejectedLogRecords) < count) return { is: "refused", reason };
-  return { is: "stored", refused: Array.from({ length: count }, (_, index) => ({ index, reason })) };
+  if (Number(rejectedLogRecords) < length) return { is: "refused", reason };
+  return { is: "stored", refused: Array.from({ length }, (_, index) => ({ index, reason })) };
 }
 
 function toLogRecord(event: ForwardedEvent, observedMs: number): string {
@@ -80,9 +81,4 @@ function toLogRecord(event: ForwardedEvent, observedMs: number): string {
       { key: "longwatch.zone", value: { intValue: String(event.zoneId) } },
     ],
   });
-}
-
-/** Returns nanoseconds as text: they are beyond the whole numbers of JSON. */
-function toNanoseconds(atMs: number): string {
-  return `${Math.round(atMs)}000000`;
 }

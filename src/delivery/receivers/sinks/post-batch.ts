@@ -14,12 +14,22 @@ const REFUSING = [400, 413, 422];
 
 interface BatchRequest extends Omit<PostRequest, "body" | "accepts" | "method"> {
   readonly maxBytes: number;
-  /** Default: one after the other. */
-  readonly toBody?: (texts: readonly string[]) => string;
+  /** The most bytes of one event. Default: `maxBytes`. */
+  readonly maxEventBytes?: number;
+  /** Default: one after the other. The positions are those of the texts in the batch. */
+  readonly toBody?: (texts: readonly string[], positions: readonly number[]) => string;
   /** Headers that depend on a request's body. Without them the body is compressed. */
   readonly sign?: (body: string, part: string | null) => Readonly<Record<string, string>>;
-  /** Reads an answer of 2xx, 400 or 422 to a request with `count` events; null if it does not say what was stored. */
-  readonly read: (reply: Reply, count: number) => PartAnswer | null | Promise<PartAnswer | null>;
+  /**
+   * Returns the header `authorization`. `refused` is the one that the receiver has just answered with 401, null for the first
+   * attempt. Without this, 401 is a failure.
+   */
+  readonly authorize?: (refused: Secret | null, signal: AbortSignal) => Promise<Secret>;
+  /** Reads an answer of 2xx, 400 or 422 to a request with these events; null if it does not say what was stored. */
+  readonly read: (
+    reply: Reply,
+    positions: readonly number[],
+  ) => PartAnswer | null | Promise<PartAnswer | null>;
 }
 
 /**
@@ -30,26 +40,45 @@ interface BatchRequest extends Omit<PostRequest, "body" | "accepts" | "method"> 
 export function postBatch(
   endpoint: Endpoint,
   texts: readonly string[],
-  { maxBytes, toBody = (some) => some.join(""), sign, read, ...request }: BatchRequest,
+  {
+    maxBytes,
+    maxEventBytes,
+    toBody = (some) => some.join(""),
+    sign,
+    authorize,
+    read,
+    ...request
+  }: BatchRequest,
 ): Promise<BatchAnswer> {
   async function send(positions: readonly number[], part: string): Promise<PartAnswer> {
-    const body = toBody(positions.map((position) => texts[position] ?? ""));
+    const body = toBody(
+      positions.map((position) => texts[position] ?? ""),
+      positions,
+    );
     const more = sign?.(body, positions.length === texts.length ? null : part) ?? {
       "content-encoding": "gzip",
     };
-    const reply = await post(endpoint, {
-      ...request,
-      headers: { ...request.headers, ...more },
-      body: sign === undefined ? await compress(body) : body,
-      accepts: REFUSING,
-    });
+    const sent = sign === undefined ? await compress(body) : body;
+    const secrets = [...(request.secrets ?? [])];
+    const attempt = async (refused: Secret | null) => {
+      const credential = await authorize?.(refused, request.signal);
+      if (credential !== undefined) secrets.push(credential);
+      const own = credential === undefined ? {} : { authorization: credential.reveal() };
+      const accepts = authorize !== undefined && refused === null ? [...REFUSING, 401] : REFUSING;
+      const headers = { ...request.headers, ...more, ...own };
+      const reply = await post(endpoint, { ...request, secrets, headers, body: sent, accepts });
+      return { reply, credential };
+    };
+    let { reply, credential } = await attempt(null);
+    if (reply.status === 401 && credential !== undefined) ({ reply } = await attempt(credential));
     if (reply.status === 413) return { is: "too-large" };
-    const answer = await read(reply, positions.length);
+    const answer = await read(reply, positions);
     if (answer !== null) return answer;
-    if (reply.status >= 300) return { is: "refused", reason: describeRefusal(reply, request.secrets) };
+    if (reply.status >= 300) return { is: "refused", reason: describeRefusal(reply, secrets) };
     throw unreadableAnswer(endpoint.host);
   }
-  return splitBatch({ sizes: texts.map((text) => Buffer.byteLength(text) + 1), maxBytes, send });
+  const sizes = texts.map((text) => Buffer.byteLength(text) + 1);
+  return splitBatch({ sizes, maxBytes, maxEventBytes, send });
 }
 
 /** Returns the error for a 2xx answer that does not say what was stored: it was lost, or another program answered. */
@@ -67,18 +96,20 @@ function describeRefusal({ status, body }: Reply, secrets: readonly Secret[] = [
 
 /**
  * A receiver's answer to one request. `index` and positions count within the request. stored: all but the named events
- * are acknowledged. refused: the receiver took nothing, or took an unknown part, because of at least one event; `index`
- * is that event if the receiver names it. too-large: the request has too many bytes.
+ * are acknowledged. refused: the receiver took nothing, or took an unknown part, because of at least one event;
+ * `indexes` are these events if the receiver names some. too-large: the request has too many bytes.
  */
 export type PartAnswer =
   | ({ readonly is: "stored" } & Partial<BatchAnswer>)
-  | { readonly is: "refused"; readonly reason: string; readonly index?: number | undefined }
+  | { readonly is: "refused"; readonly reason: string; readonly indexes?: readonly number[] }
   | { readonly is: "too-large" };
 
 interface SplitOptions {
   /** Bytes of each event as it is sent, uncompressed. */
   readonly sizes: readonly number[];
   readonly maxBytes: number;
+  /** The most bytes of one event. Default: `maxBytes`. */
+  readonly maxEventBytes?: number | undefined;
   /** Sends the events at these positions. `part` is equal for every attempt with the same events of one batch. */
   readonly send: (positions: readonly number[], part: string) => Promise<PartAnswer>;
 }
@@ -93,8 +124,13 @@ const REASON_CHARS = 300;
  * acknowledged, the rest is postponed.
  * @throws {DeliveryError} if nothing was acknowledged, also if every one of many requests was refused
  */
-export async function splitBatch({ sizes, maxBytes, send }: SplitOptions): Promise<BatchAnswer> {
-  const { parts, refused } = cutBySize(sizes, maxBytes);
+export async function splitBatch({
+  sizes,
+  maxBytes,
+  maxEventBytes,
+  send,
+}: SplitOptions): Promise<BatchAnswer> {
+  const { parts, refused } = cutBySize(sizes, maxBytes, maxEventBytes);
   const postponed: number[] = [];
   let waitMs: number | null = null;
   let isAcknowledged = false;
@@ -119,10 +155,11 @@ export async function splitBatch({ sizes, maxBytes, send }: SplitOptions): Promi
       waitMs = answer.waitMs ?? waitMs;
     } else if (part.length === 1)
       refuse(part[0] ?? 0, answer.is === "refused" ? answer.reason : tooLarge(sizes[part[0] ?? 0]));
-    else if (answer.is === "refused" && answer.index !== undefined && answer.index in part) {
-      const { index, reason } = answer;
-      refuse(part[index] ?? 0, reason);
-      parts.unshift(part.toSpliced(index, 1));
+    else if (answer.is === "refused" && answer.indexes?.some((index) => index in part) === true) {
+      const { indexes, reason } = answer;
+      for (const index of indexes) if (index in part) refuse(part[index] ?? 0, reason);
+      const rest = part.filter((_, index) => !indexes.includes(index));
+      if (rest.length > 0) parts.unshift(rest);
     } else {
       const middle = part.length >> 1;
       parts.unshift(part.slice(0, middle), part.slice(middle));
@@ -131,14 +168,14 @@ export async function splitBatch({ sizes, maxBytes, send }: SplitOptions): Promi
   return { refused, postponed, waitMs };
 }
 
-function cutBySize(sizes: readonly number[], maxBytes: number) {
+function cutBySize(sizes: readonly number[], maxBytes: number, maxEventBytes = maxBytes) {
   const parts: (readonly number[])[] = [];
   const refused: { index: number; reason: string }[] = [];
   let open: number[] = [];
   let bytes = 0;
   for (const [index, size] of sizes.entries()) {
-    if (size > maxBytes) {
-      refused.push({ index, reason: `${tooLarge(size)}, at most ${maxBytes} are sent` });
+    if (size > maxEventBytes) {
+      refused.push({ index, reason: `${tooLarge(size)}, at most ${maxEventBytes} are sent` });
       continue;
     }
     if (bytes + size > maxBytes) {

@@ -1,5 +1,6 @@
 /** What a sink is. */
 import { z } from "zod";
+import type { Dimension } from "#model/kinds.ts";
 import type { SenderOptions } from "../channel-definition.ts";
 
 /** An event for a receiver. */
@@ -10,6 +11,8 @@ export interface ForwardedEvent {
   readonly occurredAt: number;
   /** JSON text of one object: the event in the destination's format. */
   readonly body: string;
+  /** Values for receivers that keep some beside the event. Only `action` and `ruleId` are the platform's own words. */
+  readonly fields: Readonly<Record<Dimension, string>>;
   /** True if the receiver has acknowledged the event with other values. A receiver that stores by id replaces it. */
   readonly isRevised: boolean;
 }
@@ -56,6 +59,11 @@ export function toEventId({ zoneId, logId }: Pick<ForwardedEvent, "zoneId" | "lo
   return `${zoneId}-${logId}`;
 }
 
+/** Returns nanoseconds as text: they are beyond the whole numbers of JSON. */
+export function toNanoseconds(atMs: number): string {
+  return `${Math.round(atMs)}000000`;
+}
+
 /** Returns JSON without line ends, which can only be between its tokens, because strings escape theirs. */
 export function toSingleLine(json: string): string {
   return json.replaceAll(/[\r\n]+/g, " ");
@@ -66,6 +74,8 @@ interface SinkDefinition<Kind extends string = string, Settings extends z.ZodRaw
   readonly kind: Kind;
   readonly settings: Settings;
   readonly example: z.input<z.ZodObject<Settings>>;
+  /** When an event counts as acknowledged: the end of a sentence that begins with "acknowledged when". */
+  readonly acknowledgedWhen: string;
   /**
    * Opens the sink, which neither connects nor writes yet.
    * @throws {UsageError} listing every mistake of its addresses and secrets

@@ -35,6 +35,7 @@ const ackAnswer = z.object({ acks: z.record(z.string(), z.boolean()) });
  */
 export const splunk = defineSink({
   kind: "splunk",
+  acknowledgedWhen: "Splunk accepts it, or with acknowledge: true indexes it",
   settings: {
     /** The address without `/services/collector`. */
     url: z.url(),
@@ -82,7 +83,8 @@ export const splunk = defineSink({
       if (answer === null) return null;
       const { text, code, ackId, "invalid-event-number": index } = answer;
       const reason = `code ${code} ${toLine(text, 100)}`;
-      if (EVENT_CODES.has(code)) return { is: "refused", reason, index };
+      if (EVENT_CODES.has(code))
+        return { is: "refused", reason, indexes: index === undefined ? [] : [index] };
       if (code !== 0) throw toFailure(`${base.host} answered ${reply.status}, ${reason}`, reply.status);
       if (!acknowledge) return { is: "stored" };
       if (ackId === undefined)

@@ -12,6 +12,7 @@ const MAX_BYTES = 1_000_000;
 /** Sends events as lines of JSON, signed by Standard Webhooks 1.0. A receiver answers 2xx after it has stored them. */
 export const webhook = defineSink({
   kind: "webhook",
+  acknowledgedWhen: "the receiver answers 2xx",
   settings: {
     /** The whole URL is secret: anyone with its path and query can post. */
     url: secretText,
