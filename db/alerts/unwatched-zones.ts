@@ -78,14 +78,12 @@ export async function lockAlert(tx: Queryable, id: number): Promise<AlertRow | n
   return row ?? null;
 }
 
-/** Stores an acknowledgement. The alert must be locked. */
-export async function acknowledgeAlert(
+/** Stores an act of a person that ends nothing. The alert must be locked. */
+export async function storeAct(
   tx: Queryable,
   id: number,
-  act: Pick<AlertRow, "transition" | "transitions" | "details" | "acknowledgedAt" | "acknowledgedBy">,
+  act: Pick<AlertRow, "transition" | "transitions"> &
+    Partial<Pick<AlertRow, "state" | "details" | "acknowledgedAt" | "acknowledgedBy">>,
 ): Promise<void> {
-  await tx
-    .update(alerts)
-    .set({ ...act, state: "acknowledged" })
-    .where(eq(alerts.id, id));
+  await tx.update(alerts).set(act).where(eq(alerts.id, id));
 }

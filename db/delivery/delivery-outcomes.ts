@@ -6,7 +6,7 @@ import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isDead, WAIT_PREFIX } from "./drop-notifications.ts";
+import { isDead, SAYS_LITTLE, WAIT_PREFIX } from "./drop-notifications.ts";
 import { type Claimed, later } from "./notifications.ts";
 
 const n = alias(notifications, "n");
@@ -165,7 +165,7 @@ export async function readOverdue(
     select distinct on (${n.alertId}, ${n.transition}) ${n.alertId}::float8 as "alertId", ${n.transition},
       ${n.reason}, ${n.channel}, ${n.content}
     from ${notifications} ${n}
-    where ${n.channel} <> ${fallback} and ${n.reason} not in ('advice', 'acknowledged') and ${n.id} in (
+    where ${n.channel} <> ${fallback} and ${n.reason} not in ${SAYS_LITTLE} and ${n.id} in (
         select ${late.id} from ${notifications} ${late}
         where ${late.state} in ('pending', 'sending') and ${late.deliveredAt} is null
           and ${late.createdAt} < now() - ${afterMs}::double precision * interval '1 millisecond'

@@ -13,7 +13,7 @@ const l = alias(notifications, "l");
 /** Reasons whose message is complete without the earlier ones. */
 const SAYS_ALL = sql`('first', 'join', 'worse', 'repeat')`;
 /** Reasons whose message only adds to an earlier one. */
-const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
+export const SAYS_LITTLE = sql`('advice', 'acknowledged', 'assigned')`;
 export const OPEN = sql`('pending', 'sending')`;
 /**
  * The other states. A condition on another row of one alert says `not in` these. With `in OPEN`, Postgres may read the
@@ -40,12 +40,17 @@ export function saysAllOf(later: NotificationRow, row: NotificationRow): SQL {
     and (${row.reason} in ${SAYS_LITTLE} or ${isUpdate(row)} or not ${isUpdate(later)}))`;
 }
 
-/** Drops the unsent acknowledgements for a channel that could show them only by posting anew. Returns their number. */
-export async function dropAcknowledgements(tx: Queryable, channel: string): Promise<number> {
+/** Drops the unsent acts of people that a channel could show only by posting anew. Returns their number. */
+export async function dropUnshown(
+  tx: Queryable,
+  channel: string,
+  reasons: readonly string[],
+): Promise<number> {
+  if (reasons.length === 0) return 0;
   const dropped = await tx.execute(sql`
     with unshown as materialized (
       select ${n.id} from ${notifications} ${n} where ${n.channel} = ${channel} and ${n.state} = 'pending'
-        and ${n.reason} = 'acknowledged' order by ${n.id} for update of ${n} skip locked)
+        and ${n.reason} in ${reasons} order by ${n.id} for update of ${n} skip locked)
     update ${notifications} ${n} set ${names(n.state)} = 'undeliverable', ${names(n.lastError)} = ${NOT_SHOWN}
     from unshown where ${n.id} = unshown.id`);
   return dropped.rowCount ?? 0;

@@ -1,6 +1,6 @@
 import type { Database, Queryable } from "#db/client.ts";
 import { lockChannelState, type StoredChannelState, saveChannelState } from "#db/delivery/channel-states.ts";
-import { dropAcknowledgements } from "#db/delivery/drop-notifications.ts";
+import { dropUnshown } from "#db/delivery/drop-notifications.ts";
 import {
   type ClaimedNotification,
   claimBegunDigest,
@@ -43,13 +43,20 @@ export interface ClaimedDeliveries {
 export function claimDeliveries(
   database: Database,
   channel: string,
-  { rate, showsAcknowledgements }: Pick<ChannelCapabilities, "rate" | "showsAcknowledgements">,
+  {
+    rate,
+    showsAcknowledgements,
+    laterTransitions,
+  }: Pick<ChannelCapabilities, "rate" | "showsAcknowledgements" | "laterTransitions">,
 ): Promise<ClaimedDeliveries> {
   return inTransaction(database, async ({ tx }) => {
     const { state, nowMs } = await lockChannelState(tx, channel);
     const plan = planClaim(state, rate, nowMs);
     if (plan.kind === "nothing") return { deliveries: [], dropped: 0, state };
-    const unshown = showsAcknowledgements ? 0 : await dropAcknowledgements(tx, channel);
+    const unshown = await dropUnshown(tx, channel, [
+      ...(showsAcknowledgements ? [] : ["acknowledged"]),
+      ...(laterTransitions === "update-in-place" ? [] : ["assigned"]),
+    ]);
     const claimed =
       plan.kind === "probe"
         ? await claimProbe(tx, channel)

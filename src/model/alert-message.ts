@@ -101,6 +101,8 @@ export const alertMessage = z.object({
   unknownActions: z.array(z.string()).optional(),
   /** For a misfire: the command that shows what an exclusion would have silenced, or the reason why there is none. */
   exclusion: z.object({ command: z.string().nullable(), reason: z.string().nullable() }).optional(),
+  /** Who has the alert; left out if nobody has. Hostile text. */
+  assignedTo: z.string().optional(),
   /** Says how a person marked this subject before. */
   marked: z.string().optional(),
   /** Counts of equal spans, oldest first. */

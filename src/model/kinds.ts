@@ -125,10 +125,13 @@ export type AlertState = (typeof ALERT_STATES)[number];
 /** The words that ask for alerts by state. */
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
+/** Acts of people that end nothing. */
+export const PERSONS_REASONS = ["acknowledged", "assigned", "commented"] as const;
+
 /**
  * The reasons of transitions. join: an incident has new attackers. again: it was calm, and a second wave has begun. turned: the
  * verdict is another one now. settled: what rose goes on, and is usual from now on. resolved: it is back to the usual rate.
- * `acknowledged` is a person's act; every other reason is the service's decision. `verdict` is of earlier versions.
+ * The last three are a person's acts that end nothing; every other reason is the service's decision. `verdict` is of earlier versions.
  */
 export const REASONS = [
   "first",
@@ -139,11 +142,11 @@ export const REASONS = [
   "advice",
   "turned",
   "verdict",
-  "acknowledged",
   "settled",
   "resolved",
+  ...PERSONS_REASONS,
 ] as const;
-export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged" | "verdict">;
+export type NotifyReason = Exclude<(typeof REASONS)[number], (typeof PERSONS_REASONS)[number] | "verdict">;
 
 /** State of the platform's advice on an alert. */
 export const ADVICE_STATES = ["pending", "present", "unavailable"] as const;
@@ -154,10 +157,10 @@ export const ALERT_SORTS = ["worst", "newest"] as const;
 export type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** The acts of a person on alerts. */
-export const ALERT_ACTS = ["ack", "resolve", "silence", "mark"] as const;
+export const ALERT_ACTS = ["ack", "resolve", "silence", "mark", "assign", "comment"] as const;
 export type AlertAct = (typeof ALERT_ACTS)[number];
 /** The acts that change the state of an alert. */
-export type StateAct = Exclude<AlertAct, "silence" | "mark">;
+export type StateAct = "ack" | "resolve";
 
 /** The results of an act on an alert. `noted`: the alert had that state already, and the note was added. */
 export const ACT_RESULTS = ["done", "noted", "unchanged", "refused"] as const;

@@ -5,6 +5,7 @@ import type { NotifyReason } from "./kinds.ts";
 import {
   type Mark,
   type MuteKind,
+  PERSONS_REASONS,
   SEVERITIES,
   type Severity,
   VERDICT_FEATURES,
@@ -166,4 +167,8 @@ export const ENDINGS = ["settled", "resolved"] as const satisfies readonly Notif
 /** Returns whether a transition of this reason ends an alert. */
 export function isEnding(reason: string): reason is (typeof ENDINGS)[number] {
   return ENDINGS.some((ending) => ending === reason);
+}
+/** Returns whether a transition of this reason is an act of a person that ends nothing. */
+export function isPersons(reason: string): boolean {
+  return PERSONS_REASONS.some((one) => one === reason);
 }

@@ -1,5 +1,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { actOnAlerts } from "#alerts/operations/act-on-alerts.ts";
+import { showAlert } from "#alerts/operations/alert-detail.ts";
 import { lockAlert } from "#db/alerts/unwatched-zones.ts";
 import { readFailingChannels } from "#db/delivery/channel-states.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
@@ -8,6 +10,7 @@ import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { ANSWERS, PLAIN_ANSWER, POSTING } from "../delivery/support/receiver.ts";
 import { acknowledgeByHand } from "../operations/act-by-hand.ts";
+import { performOn } from "../operations/perform-on.ts";
 import { type ReplyQueue, startReplyQueue } from "../platform/support/reply-queue.ts";
 import { openAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
@@ -47,6 +50,10 @@ const deliver = () =>
 const asked = (kind: string) =>
   (receivers.get(kind)?.requests ?? []).map(({ method, path, body }) => ({ method, path, body }));
 
+const ALICE = { by: "alice", now: NOW };
+const ask = (input: Parameters<typeof performOn<typeof actOnAlerts.input, typeof actOnAlerts.output>>[2]) =>
+  performOn(database, actOnAlerts, input, ALICE);
+
 async function fire(): Promise<number> {
   await world.openSpike(0, { severity: "critical" });
   await world.runAt(1, { channels: CHANNELS });
@@ -79,6 +86,55 @@ test("an acknowledgement updates messages in place, and is sent to no channel th
   expect(genie?.path).toMatch(/\/acknowledge\?identifierType=alias$/);
   for (const kind of ["pagerduty", "slack-bot", "discord", "opsgenie", "jira-service-management"])
     expect(news.get(kind)).toHaveLength(1);
+});
+
+test("an assignment updates messages in place, notifies nobody, and later messages say who has the alert", async () => {
+  const alertId = await fire();
+  await deliver();
+  const before = new Map(CHANNELS.map((kind) => [kind, asked(kind).length]));
+  const assign = () => ask({ act: "assign", ids: [alertId], to: "bob <!here>", note: "yours" });
+  const results = (await Promise.all([assign(), assign(), assign()])).map(({ items }) => items[0]?.result);
+  expect(results.map(String).sort()).toEqual(["done", "unchanged", "unchanged"]);
+  await deliver();
+  await deliver();
+  for (const kind of CHANNELS)
+    expect([kind, asked(kind).length - (before.get(kind) ?? 0)]).toEqual([
+      kind,
+      Number(kind === "slack-bot" || kind === "discord"),
+    ]);
+  const edit = asked("slack-bot").at(-1);
+  expect(edit?.path).toContain("chat.update");
+  expect(edit?.body).toContain("CRITICAL assigned");
+  expect(edit?.body).not.toContain("<!here>");
+
+  await acknowledgeByHand(database, { alertId, by: "alice", note: null, atMs: NOW });
+  await deliver();
+  expect(asked("slack-bot").at(-1)?.body).toContain("assigned to bob");
+  await ask({ act: "assign", ids: [alertId], to: "" });
+  expect(await performOn(database, showAlert, { id: alertId, message: "false" }, ALICE)).toMatchObject({
+    assignedTo: null,
+  });
+});
+
+test("a comment is added once, also to an alert that is over, and is sent to no channel", async () => {
+  const alertId = await fire();
+  await world.closeSpike((await world.alerts())[0]?.spikeId ?? 0, 20);
+  await world.runAt(21, { channels: CHANNELS });
+  const before = await world.outbox();
+  const comment = () => ask({ act: "comment", ids: [alertId], note: "a test of our own" });
+  const results = [await comment(), await comment()].map(({ items }) => items[0]?.result);
+  expect(results).toEqual(["noted", "unchanged"]);
+  await world.runAt(22, { channels: CHANNELS });
+  expect(await world.outbox()).toEqual(before);
+  const { transitions } = await performOn(database, showAlert, { id: alertId, message: "false" }, ALICE);
+  expect(transitions.at(-1)).toMatchObject({
+    reason: "commented",
+    state: "resolved",
+    note: "a test of our own",
+  });
+  expect(await ask({ act: "assign", ids: [alertId] })).toMatchObject({
+    items: [{ result: "refused", detail: `Alert ${alertId} is already resolved.` }],
+  });
 });
 
 test("concurrent acknowledgements write one dedupe key per channel", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { resolveByHand } from "#alerts/rules/act-on-alert.ts";
+import { assign, comment, resolveByHand } from "#alerts/rules/act-on-alert.ts";
 import type { AlertRecord } from "#alerts/rules/alert-record.ts";
 import { decide, lacksVerdict, type Situation } from "#alerts/rules/decide.ts";
 import { DEFAULT_TIMING } from "#alerts/rules/routing/routing.ts";
@@ -87,6 +87,14 @@ const BY_HAND =
     { by: "alice", note: null, atMs: NOW + 20 * MINUTE_MS },
     { attackers: [{ startedAt: NOW + 3 * MINUTE_MS }] as AlertMessage["attackers"] },
   ).alert;
+/** A comment and an assignment change nothing about what the next transition is. */
+const discussed = (alert: AlertRecord | null): AlertRecord | null => {
+  if (alert === null) return null;
+  const act = { by: "bob", note: "it is ours", atMs: NOW + 21 * MINUTE_MS };
+  const commented = { ...alert, transition: alert.transition + 1, transitions: comment(alert, act) };
+  const transitions = assign(commented, act, "bob");
+  return { ...commented, transition: transitions.length, transitions };
+};
 const acknowledged = (alert: AlertRecord | null): AlertRecord | null =>
   alert && { ...alert, state: "acknowledged" };
 const ACKNOWLEDGED = acknowledged(FIRST);
@@ -543,13 +551,23 @@ const TABLE: readonly Row[] = [
   ],
 ];
 
+function listDecision(...given: Parameters<typeof decideAt>) {
+  const decision = decideAt(...given);
+  return (
+    decision && [
+      decision.reason,
+      ...[decision.notified, decision.updated, decision.waiting].map((names) => names.join(" ")),
+    ]
+  );
+}
+
 test.each(TABLE)("case %i: %s", (_number, _what, minutes, alert, over, sent) => {
-  const decision = decideAt(minutes, alert, over);
-  const listed = decision && [
-    decision.reason,
-    ...[decision.notified, decision.updated, decision.waiting].map((names) => names.join(" ")),
-  ];
-  expect(listed).toEqual(sent);
+  expect(listDecision(minutes, alert, over)).toEqual(sent);
+});
+
+test("comments and assignments change no decision", () => {
+  for (const [number, what, minutes, alert, over, sent] of TABLE)
+    expect([number, what, listDecision(minutes, discussed(alert), over)]).toEqual([number, what, sent]);
 });
 
 test("the history stores the recipients of a decision", () => {

@@ -1,12 +1,15 @@
 import { z } from "zod";
 import {
   acknowledge,
+  assign,
+  comment,
   type PersonsAct,
   resolveByHand,
   toAcknowledgedMessage,
+  toAssignedMessage,
   toResolvedMessage,
 } from "#alerts/rules/act-on-alert.ts";
-import { notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
+import { assigneeOf, notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
 import { parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import { maskText } from "#archive/rules/mask.ts";
@@ -19,7 +22,7 @@ import {
   lockSpike,
 } from "#db/alerts/alerts.ts";
 import { lockSpikesOf, markSpike } from "#db/alerts/marks.ts";
-import { acknowledgeAlert, lockAlert } from "#db/alerts/unwatched-zones.ts";
+import { lockAlert, storeAct } from "#db/alerts/unwatched-zones.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { resolveMembers, storeResolved } from "#jobs/alerts/resolve-alert.ts";
 import { MINUTE_MS } from "#lib/units.ts";
@@ -43,6 +46,7 @@ import { findAlert } from "./alert.ts";
 export interface WantedAct {
   readonly id: number;
   readonly note?: string | undefined;
+  readonly to?: string | undefined;
   readonly mark?: Mark | undefined;
   readonly attacker?: string | undefined;
   readonly scope?: SilenceScope | undefined;
@@ -112,6 +116,8 @@ const ACTS: Readonly<
       : resolveAttacker(doing, wanted, wanted.attacker),
   silence: silenceAlert,
   mark: markAlert,
+  assign: assignByHand,
+  comment: commentByHand,
 };
 
 /**
@@ -134,7 +140,8 @@ async function acknowledgeByHand(doing: Doing, { id, note }: WantedAct): Promise
   const before = toAlertRecord(row);
   const transitions = acknowledge(before, act);
   const { message } = parseDetails(row.details);
-  await acknowledgeAlert(doing.tx, id, {
+  await storeAct(doing.tx, id, {
+    state: "acknowledged",
     details: message === null ? row.details : { message: { ...message, state: "acknowledged" } },
     transitions,
     transition: transitions.length,
@@ -148,6 +155,44 @@ async function acknowledgeByHand(doing: Doing, { id, note }: WantedAct): Promise
     await insertNotifications(doing.tx, toNotifications(acknowledged, { notified: channels }, before));
   }
   return changed(row, note, { result: isFirst ? "done" : "noted", state: "acknowledged", channels });
+}
+
+/**
+ * Gives an unresolved alert to a person, by default to the one who asks. Channels that update their message show who has the alert;
+ * nobody is notified. The same request sent twice changes nothing.
+ */
+async function assignByHand(doing: Doing, { id, note, to }: WantedAct): Promise<Done> {
+  const row = await lock(doing, id);
+  if (row.state === "resolved")
+    throw new Refusal(409, { slug: "alert-resolved", detail: `Alert ${id} is already resolved.` });
+  const act = signed(doing, note);
+  const before = toAlertRecord(row);
+  const given = to ?? act.by;
+  if ((assigneeOf(before) ?? "") === given) return unchanged(row.state);
+  const transitions = assign(before, act, given);
+  await storeAct(doing.tx, id, { transitions, transition: transitions.length });
+  const channels = [...notifiedChannels(before)];
+  if (channels.length > 0) {
+    const { message } = parseDetails(row.details);
+    const assigned = toAssignedMessage(message, transitions.length, { ...act, to: given });
+    await insertNotifications(doing.tx, toNotifications(assigned, { notified: channels }, before));
+  }
+  return {
+    output: { state: row.state, channels },
+    audit: noteOf(id, "assigned", { to: maskText(given) }, note),
+  };
+}
+
+/** Adds a comment, also to a resolved alert. It notifies nobody. The same comment sent twice is added once. */
+async function commentByHand(doing: Doing, { id, note }: WantedAct): Promise<Done> {
+  const row = await lock(doing, id);
+  const act = signed(doing, note);
+  const before = toAlertRecord(row);
+  const latest = before.transitions.findLast(({ reason }) => reason === "commented");
+  if (latest?.by === act.by && latest.note === act.note) return unchanged(row.state);
+  const transitions = comment(before, act);
+  await storeAct(doing.tx, id, { transitions, transition: transitions.length });
+  return { output: { result: "noted", state: row.state }, audit: noteOf(id, "commented", {}, note) };
 }
 
 /** Returns whether the note is new for the acknowledged alert. The same request sent twice adds the note once. */

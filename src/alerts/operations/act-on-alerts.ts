@@ -18,10 +18,14 @@ const MOST_KEY_CHARS = 2_000;
 
 const MARK_RULE = `must be one of ${MARKS.join(", ")}`;
 const MarkWord = z.enum(MARKS, MARK_RULE);
+const Assignee = z
+  .union([z.literal(""), lineOf(100)])
+  .optional()
+  .describe("Of assignments: who has the alerts from now on. Default: who asks. An empty text: nobody.");
 const Note = lineOf(500).optional().describe("A reason, shown to everyone who looks at the alert.");
 
 /** The members whose values depend on each other. */
-interface Given extends Pick<WantedAct, "attacker" | "mark" | "note" | "durationMinutes"> {
+interface Given extends Pick<WantedAct, "attacker" | "mark" | "note" | "durationMinutes" | "to"> {
   readonly act: AlertAct;
   readonly ids?: readonly unknown[] | undefined;
   readonly select?: object | undefined;
@@ -38,7 +42,7 @@ const RULES: readonly (readonly [field: string, rule: string, isBroken: (given: 
     "attacker",
     "must be given with the number of one alert, to resolve or to silence the attacker",
     ({ act, ids, attacker }) =>
-      attacker !== undefined && (ids?.length !== 1 || act === "ack" || act === "mark"),
+      attacker !== undefined && (ids?.length !== 1 || (act !== "resolve" && act !== "silence")),
   ],
   ["mark", MARK_RULE, ({ act, mark }) => act === "mark" && mark === undefined],
   [
@@ -46,6 +50,8 @@ const RULES: readonly (readonly [field: string, rule: string, isBroken: (given: 
     "must say why the alerts are silenced",
     ({ act, note }) => act === "silence" && note === undefined,
   ],
+  ["note", "must be the comment", ({ act, note }) => act === "comment" && note === undefined],
+  ["to", "is only for the act assign", ({ act, to }) => act !== "assign" && to !== undefined],
   [
     "durationMinutes",
     "must say how long the silences last, from 1 to 129600",
@@ -56,23 +62,35 @@ const SLUGS: Readonly<Record<string, string>> = {
   ids: "no-alerts",
   mark: "invalid-mark",
   attacker: "invalid-attacker",
+  to: "invalid-assignee",
 };
+
+/** The part of an input that the text about its results says. */
+interface Described {
+  readonly act?: unknown;
+  readonly mark?: unknown;
+  readonly attacker?: string | undefined;
+  readonly to?: string | undefined;
+}
 
 /** The text and the exit code of each command. */
 const SAID = {
   say: (
     { by, items }: { readonly by: string; readonly items: readonly Acted[] },
-    { input }: { readonly input: { readonly mark?: unknown; readonly attacker?: string | undefined } },
+    { input }: { readonly input: Described },
   ) => describeAll(by, items, input),
   exitCode: ({ items }: { readonly items: readonly Acted[] }) =>
     Number(items.some(({ result }) => result === "refused")),
 };
 
+/** Flags that say nothing about an assignment or a comment. */
+const NEITHER = { attacker: undefined, durationMinutes: undefined, mark: undefined } as const;
+
 const FILTER_HELP = "Options such as --zone select the alerts that match all of them.";
 
 export const actOnAlerts = defineChange({
   name: "alerts.act",
-  summary: "Acknowledge, resolve, silence or mark many alerts",
+  summary: "Acknowledge, resolve, silence, mark, assign or comment many alerts",
   description:
     "Each alert is changed by itself, with its own audit entry. One that cannot be changed does not stop the others. Of alerts that `select` selects, those that the act can change are changed. `mark` is needed for the act `mark`; with another act, it marks the alerts as well.",
   http: ["POST", "/api/v1/alerts/act"],
@@ -117,6 +135,7 @@ export const actOnAlerts = defineChange({
         .describe(
           "Resolve or silence only this attacker of one incident: its address, network, JA4, path or user agent.",
         ),
+      to: Assignee,
       scope: z
         .enum(SILENCE_SCOPES)
         .optional()
@@ -132,7 +151,7 @@ export const actOnAlerts = defineChange({
     {
       name: "ack",
       summary: "Acknowledge alerts: Longwatch sends no more reminders",
-      preset: { act: "ack", attacker: undefined, durationMinutes: undefined },
+      preset: { act: "ack", attacker: undefined, durationMinutes: undefined, to: undefined },
       examples: [
         "alerts ack 17 18 19",
         "alerts ack --zone 101 --severity info,warning",
@@ -144,7 +163,7 @@ export const actOnAlerts = defineChange({
     {
       name: "resolve",
       summary: "Resolve alerts and notify their channels",
-      preset: { act: "resolve", durationMinutes: undefined },
+      preset: { act: "resolve", durationMinutes: undefined, to: undefined },
       examples: [
         "alerts resolve 17 18",
         'alerts resolve 17 --by alice --note "a campaign" --as misfire',
@@ -156,12 +175,32 @@ export const actOnAlerts = defineChange({
     {
       name: "silence",
       summary: "Silence what alerts are about",
-      preset: { act: "silence" },
+      preset: { act: "silence", to: undefined },
       examples: [
         'alerts silence 17 --for 2h --note "known scanner"',
         'alerts silence 17 --attacker 203.0.113.9 --for 2h --note "our own test"',
       ],
       help: `Adds a silence for the address, network or other source of each alert, or else for its rule. With --attacker, the silence names that attacker of an incident; the other attackers still notify. "silences add" has more choices. ${FILTER_HELP}`,
+      ...SAID,
+    },
+    {
+      name: "assign",
+      summary: "Say who has alerts",
+      preset: { act: "assign", ...NEITHER },
+      examples: [
+        "alerts assign 17",
+        'alerts assign 17 18 --to alice --note "you know this shop"',
+        "alerts assign 17 --to ''",
+      ],
+      help: `Without --to, the alerts are yours. Channels that update their message show who has the alert; nobody is notified, and reminders go on until somebody acknowledges the alert. ${FILTER_HELP}`,
+      ...SAID,
+    },
+    {
+      name: "comment",
+      summary: "Add a comment to alerts",
+      preset: { act: "comment", to: undefined, ...NEITHER },
+      examples: ['alerts comment 17 --note "a test of our own, see the ticket"'],
+      help: `The timeline of the alert shows the comment, also after the end of the alert. Nobody is notified. ${FILTER_HELP}`,
       ...SAID,
     },
   ],
@@ -204,30 +243,33 @@ async function tryAct(changing: Changing, act: AlertAct, wanted: WantedAct): Pro
   }
 }
 
-function describeAll(
-  by: string,
-  items: readonly Acted[],
-  { mark, attacker }: { readonly mark?: unknown; readonly attacker?: string | undefined },
-): string {
+function describeAll(by: string, items: readonly Acted[], input: Described): string {
+  const { mark } = input;
   if (items.length === 0) return "No alert matches; nothing was changed.\n";
   const describeMark = ({ id, result, marked }: Acted) => {
     if (marked !== null) return describeMarked(id, by, marked);
     return mark !== undefined && result !== "refused" ? `${describeUnmarked(id)}\n` : "";
   };
-  return items.map((item) => `${describeActed(by, item, attacker)}${describeMark(item)}`).join("");
+  return items.map((item) => `${describeActed(by, item, input)}${describeMark(item)}`).join("");
 }
 
 function describeActed(
   by: string,
   { id, result, state, acknowledgedBy, detail, ...acted }: Acted,
-  attacker: string | undefined,
+  { act, attacker, to }: Described,
 ): string {
   if (result === "refused") return `${toLine(detail ?? "", 300)}\n`;
   const who = toLine(by, 100);
   if (acted.silenceId !== null) return `alert #${id} is silenced by silence #${acted.silenceId} of ${who}.\n`;
   if (attacker !== undefined && result === "done" && state !== "resolved")
     return `attacker ${toLine(attacker, 100)} of alert #${id} is resolved by ${who}; others are active.\n`;
-  if (result === "unchanged") return `alert #${id} is already ${state}; nothing was changed.\n`;
+  if (result === "unchanged")
+    return act === "assign" || act === "comment"
+      ? `alert #${id} says so already; nothing was changed.\n`
+      : `alert #${id} is already ${state}; nothing was changed.\n`;
+  if (act === "assign")
+    return `alert #${id} is ${to === "" ? "nobody's" : `assigned to ${toLine(to ?? by, 100)}`} now, by ${who}.\n`;
+  if (act === "comment") return `alert #${id} has a comment of ${who}.\n`;
   if (result === "noted") {
     const whose = acknowledgedBy === null ? "" : ` by ${toLine(acknowledgedBy, 100)}`;
     return `alert #${id} is already acknowledged${whose}; the note of ${who} was added.\n`;

@@ -29,6 +29,7 @@ import {
   SILENCE_SCOPES,
   SOURCE_KINDS,
 } from "#model/kinds.ts";
+import { isPersons } from "#model/words.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
@@ -63,6 +64,7 @@ const Transition = z
     held: z.array(Name).describe("Channels that are notified after their quiet hours."),
     waiting: z.array(Name).describe("Channels that are notified after the group interval."),
     by: Text.nullable(),
+    to: Text.nullable().describe("Whom an assignment names; empty if nobody has the alert from then on."),
     note: Text.nullable(),
   })
   .meta({ id: "AlertTransition" });
@@ -267,9 +269,10 @@ async function describeAlert(
       channels: [...one.channels],
       silencedBy: one.silencedBy ?? null,
       mutedBy: one.mutedBy ?? null,
-      held: [...one.held],
+      held: isPersons(one.reason) ? [] : [...one.held],
       waiting: [...one.waiting],
       by: one.by ?? null,
+      to: one.to ?? null,
       note: one.note ?? null,
     })),
     deliveries: deliveries.map((one) => ({

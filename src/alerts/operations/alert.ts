@@ -1,6 +1,6 @@
 /** An alert as the API shows it, and the filter of its list. */
 import { z } from "zod";
-import { findMute } from "#alerts/rules/alert-history.ts";
+import { assigneeOf, findMute } from "#alerts/rules/alert-history.ts";
 import { parseDetails, Transitions, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { ruleTitle } from "#alerts/rules/alert-spike.ts";
 import {
@@ -60,6 +60,7 @@ export const Alert = z
     firedAt: IsoTime,
     acknowledgedAt: IsoTime.nullable(),
     acknowledgedBy: Text.nullable(),
+    assignedTo: Text.nullable().describe("Who has the alert, if somebody was named."),
     resolvedAt: IsoTime.nullable(),
     quietSince: IsoTime.nullable().describe(
       "Set while an open alert's count is an everyday one again: the end of the last minute that was not quiet.",
@@ -106,6 +107,8 @@ export async function readAlertView(db: Queryable, now: number): Promise<AlertVi
 export function toAlert(row: ReportedAlert, { silences, now }: AlertView): Alert {
   const { firedAt, acknowledgedAt, resolvedAt, links, ...rest } = summariseAlert(row);
   const { verdict = null } = parseDetails(row.details).message ?? {};
+  // A history that cannot be read keeps no alert from the list.
+  const history = { transitions: Transitions.safeParse(row.transitions).data ?? [] };
   const silence = row.state === "resolved" ? null : findAlertSilence(silences, toSilencedAlert(row), now);
   return {
     ...rest,
@@ -117,8 +120,8 @@ export function toAlert(row: ReportedAlert, { silences, now }: AlertView): Alert
     quietSince: row.quietSince?.toISOString() ?? null,
     silence: silence === null ? null : toMutedBy(silence),
     incidentId: row.incidentAlertId,
-    // A history that cannot be read keeps no alert from the list.
-    unsent: findMute({ transitions: Transitions.safeParse(row.transitions).data ?? [] }),
+    assignedTo: assigneeOf(history),
+    unsent: findMute(history),
     transition: row.transition,
     links: [...(links ?? [])],
   };

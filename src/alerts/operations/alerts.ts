@@ -36,14 +36,15 @@ const COLUMNS: readonly Column<Alert>[] = [
 ];
 
 function describeState(alert: Alert, now: number): string {
-  const { state, acknowledgedBy, quietSince, silence, incidentId, unsent } = alert;
+  const { state, acknowledgedBy, assignedTo, quietSince, silence, incidentId, unsent } = alert;
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
+  const has = assignedTo === null ? "" : `, assigned to ${toLine(assignedTo, 40)}`;
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
   const muted = silence === null ? "" : `, silenced until ${showTime(silence.expiresAt)}`;
   const part = incidentId === null ? "" : `, part of #${incidentId}`;
   const isListed = unsent === "few-addresses" || unsent === "first-day";
   const listed = isListed ? ", only listed" : unsent === "inhibition" ? ", inhibited" : "";
-  return `${state}${by}${quiet}${muted}${part}${listed}`;
+  return `${state}${by}${has}${quiet}${muted}${part}${listed}`;
 }
 
 const listAlerts = defineQuery({

@@ -83,11 +83,12 @@ function describeAttackers({ attackers, unnamedAttackers }: AlertDetail): string
 }
 
 function sayTransition(one: AlertDetail["transitions"][number]): string {
-  const { transition, at, reason, severity, channels, by, note } = one;
+  const { transition, at, reason, severity, channels, by, to, note } = one;
   const facts = [
     severity ?? "",
     channels.length === 0 ? "" : `to ${channels.map((channel) => toLine(channel, 60)).join(", ")}`,
     ...describeUnsent(one).map((why) => toLine(why, 300)),
+    to === null ? "" : to === "" ? "to nobody" : `to ${toLine(to, 100)}`,
     by === null ? "" : `by ${toLine(by, 100)}`,
     note === null ? "" : `"${toLine(note, 500)}"`,
   ];

@@ -22,22 +22,41 @@ export interface PersonsAct {
  * were notified of the firing show who acknowledged it, if they can do so without a notification.
  */
 export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
+  return addAct(alert, act, { reason: "acknowledged", state: "acknowledged", held: [] });
+}
+
+/** Returns the alert's history with the person who has the alert from now on at its end. An empty `to` takes it back. */
+export function assign(alert: AlertRecord, act: PersonsAct, to: string): Transition[] {
+  return addAct(alert, act, { reason: "assigned", to });
+}
+
+/** Returns the alert's history with a comment at its end. */
+export function comment(alert: AlertRecord, act: PersonsAct): Transition[] {
+  return addAct(alert, act, { reason: "commented" });
+}
+
+/** The channels that wait for the end of their quiet hours go on waiting, unless the act ends that. */
+function addAct(
+  { transition, transitions, state }: AlertRecord,
+  act: PersonsAct,
+  what: Pick<Transition, "reason"> & Partial<Transition>,
+): Transition[] {
   const entry: Transition = {
-    transition: alert.transition + 1,
+    transition: transition + 1,
     at: act.atMs,
-    reason: "acknowledged",
-    state: "acknowledged",
+    state,
     severity: null,
     silencedBy: null,
     mutedBy: null,
-    held: [],
+    held: transitions.at(-1)?.held ?? [],
     quiet: [],
     waiting: [],
     channels: [],
     hasAdvice: false,
+    ...what,
     ...signatureOf(act),
   };
-  return [...alert.transitions, entry];
+  return [...transitions, entry];
 }
 
 /**
@@ -145,6 +164,26 @@ export function toAcknowledgedMessage(
     reason: "acknowledged",
     state: "acknowledged",
     headline: `Acknowledged by ${who}: ${message.headline}`,
+  };
+}
+
+/**
+ * Returns the message for the channels: the alert's last message, with who has the alert.
+ * @throws {ZodError} if the stored message cannot be read
+ */
+export function toAssignedMessage(
+  stored: unknown,
+  transition: number,
+  { to, ...act }: PersonsAct & { readonly to: string },
+): AlertMessage {
+  const message = alertMessage.parse(stored);
+  const what = to === "" ? "Taken back" : `Assigned to ${to}`;
+  return {
+    ...message,
+    transition,
+    reason: "assigned",
+    assignedTo: to === "" ? undefined : to,
+    headline: `${what} by ${signOff(act)}: ${message.headline}`,
   };
 }
 

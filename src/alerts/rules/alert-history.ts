@@ -4,13 +4,18 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
 import { type MuteKind, type NotifyReason, REASONS, type Severity } from "#model/kinds.ts";
 import { type StoredVerdict, turns } from "#model/verdict.ts";
-import { ENDINGS, gravestOf, isEnding, NOTICED } from "#model/words.ts";
+import { ENDINGS, gravestOf, isEnding, isPersons, NOTICED } from "#model/words.ts";
 import { type AlertRecord, isMuted, type Recipients, type Transition } from "./alert-record.ts";
 
 /** A verdict delays no reminder and no new attacker. */
 const SENT: readonly string[] = REASONS.filter(
-  (reason) => reason !== "acknowledged" && reason !== "verdict" && reason !== "turned",
+  (reason) => !isPersons(reason) && reason !== "verdict" && reason !== "turned",
 );
+/** Returns who has the alert; null if nobody has. */
+export function assigneeOf({ transitions }: Pick<AlertRecord, "transitions">): string | null {
+  return transitions.findLast(({ reason }) => reason === "assigned")?.to || null;
+}
+
 const endsAlert = ({ reason }: Transition) => isEnding(reason);
 
 /** Returns how often an unresolved alert has fired again after a resolve. */
@@ -46,7 +51,7 @@ export function namedThrough(alert: AlertRecord): number {
 
 /** Returns the minute up to which a person knew the attackers when resolving the alert; null if nobody did. */
 export function resolvedThrough({ transitions }: AlertRecord): number | null {
-  const last = transitions.at(-1);
+  const last = transitions.findLast(({ reason }) => !isPersons(reason));
   return last !== undefined && endsAlert(last) && last.by !== undefined ? (last.namedThrough ?? null) : null;
 }
 
@@ -167,8 +172,9 @@ export function toNotifications(
   before: AlertRecord | null,
 ) {
   const { alertId, transition, dedupeKey } = message;
+  const assignedTo = (before && assigneeOf(before)) ?? undefined;
   return [...(notified ?? []), ...updated].map((channel) => {
-    const content = addressMessage(message, channel, before, updated.includes(channel));
+    const content = addressMessage({ assignedTo, ...message }, channel, before, updated.includes(channel));
     return {
       alertId,
       transition,

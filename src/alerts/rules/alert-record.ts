@@ -46,6 +46,8 @@ const Transition = z.object({
       ...storedVerdict.pick({ said: true, title: true }).partial().shape,
     })
     .optional(),
+  /** Whom a person gave the alert to; an empty text takes it back. Hostile text. */
+  to: z.string().optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),
   note: z.string().optional(),

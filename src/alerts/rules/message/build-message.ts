@@ -6,7 +6,7 @@ import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { describeLearning } from "#model/rules.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
-import { isGraver } from "#model/words.ts";
+import { isGraver, isPersons } from "#model/words.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, ruleTitle } from "../alert-spike.ts";
 import { exclusionOf, LONGWATCH, silenceChoices, silenceCommand } from "./commands.ts";
@@ -190,7 +190,7 @@ function listMembers(
 
 /** Says which silence kept the alert's latest news from the channels. */
 function describeMute({ transitions }: AlertRecord): string[] {
-  const before = transitions.slice(0, -1).findLast(({ reason }) => reason !== "acknowledged");
+  const before = transitions.slice(0, -1).findLast(({ reason }) => !isPersons(reason));
   if (before?.silencedBy == null) return [];
   return [`silence ${before.silencedBy} muted this alert from ${showTime(before.at)} UTC until now`];
 }

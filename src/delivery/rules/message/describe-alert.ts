@@ -5,7 +5,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type ChangeKind } from "#model/kinds.ts";
 import { isChangeKind, isRuleKind } from "#model/rules.ts";
-import { isEnding } from "#model/words.ts";
+import { isEnding, isPersons } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
@@ -54,6 +54,10 @@ export function describeReason(message: AlertMessage): string {
       return "the verdict has changed";
     case "acknowledged":
       return "acknowledged";
+    case "assigned":
+      return "assigned";
+    case "commented":
+      return "commented";
     case "settled":
       return "settled";
     case "resolved":
@@ -78,7 +82,7 @@ export function describeSubject(message: AlertMessage): string {
 /** Returns the headline behind the verdict, for a place that shows nothing else. The end of an alert has no verdict. */
 function describeNews(message: AlertMessage, headline = message.headline): string {
   const { verdict, state, reason } = message;
-  const isOver = state === "resolved" || reason === "acknowledged";
+  const isOver = state === "resolved" || isPersons(reason);
   return verdict === undefined || isOver ? headline : `${verdict.title} · ${headline}`;
 }
 
@@ -194,9 +198,14 @@ export function describeAlert(
     head,
     isShort,
     facts: describeFacts(message, head.status),
-    details: isOpen || isNews(message) ? (message.details ?? []) : [],
+    details: isOpen || isNews(message) ? [...describeAssignee(message), ...(message.details ?? [])] : [],
     advice: isShort && message.reason !== "advice" ? null : describeAdvice(message),
   };
+}
+
+/** The headline of the assignment names the person already. */
+function describeAssignee({ assignedTo, reason }: AlertMessage): string[] {
+  return assignedTo === undefined || reason === "assigned" ? [] : [`assigned to ${assignedTo}`];
 }
 
 /** Returns the head of a message as harmless lines. Only a `transition` is about its advice alone. */

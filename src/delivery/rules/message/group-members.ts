@@ -286,6 +286,8 @@ const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
   turned: "new verdict",
   verdict: "new verdict",
   acknowledged: "acknowledged",
+  assigned: "assigned",
+  commented: "commented",
   settled: "settled",
   resolved: "resolved",
 };

@@ -214,7 +214,12 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
             </Link>
           }
           about={` · ${KIND_WORDS[kind as AlertKind] ?? kind} · alert ${id}${part}`}
-          after={<Payload say=" · taken by " prose text={alert.acknowledgedBy} />}
+          after={
+            <>
+              <Payload say=" · taken by " prose text={alert.acknowledgedBy} />
+              <Payload say=" · assigned to " prose text={alert.assignedTo} />
+            </>
+          }
         />
       </div>
       <div className={classes["when"]}>

@@ -12,6 +12,7 @@ import { ActionWord, Ago, Moment, Severity } from "../../components/facts.tsx";
 import { PopoverForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
+import { useFields } from "../../state/fields.ts";
 import { hasRule, toAlertEvents, toExplorerParams } from "../../state/filters.ts";
 import { usePageKeys } from "../../state/keys.ts";
 import { usePageLink, useRuleLink } from "../../state/url-state.ts";
@@ -42,6 +43,7 @@ export function Headline({ alert, context }: Props) {
     resolvedAt,
     quietSince,
     acknowledgedBy,
+    assignedTo,
     silence,
     incidentId,
     unsent,
@@ -95,6 +97,14 @@ export function Headline({ alert, context }: Props) {
             </b>
           </span>
         )}
+        {assignedTo === null ? null : (
+          <span>
+            assigned to{" "}
+            <b>
+              <Payload prose text={assignedTo} />
+            </b>
+          </span>
+        )}
         {silence === null ? null : (
           <span role="status">
             <SilencedBy silence={silence} />
@@ -133,6 +143,8 @@ export function Headline({ alert, context }: Props) {
           </Button>
         ) : null}
         {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
+        {mayAct && state !== "resolved" ? <Act id={id} act="assign" word="Assign" /> : null}
+        {mayAct ? <Act id={id} act="comment" word="Comment" /> : null}
         {events.filters.length === 0 ? null : (
           <Button
             size="xs"
@@ -183,7 +195,7 @@ function Counted({ during: { from, to, total, sampled, top } }: { readonly durin
 
 interface ActProps {
   readonly id: number;
-  readonly act: StateAct;
+  readonly act: StateAct | "assign" | "comment";
   readonly word: string;
   /** The key that opens it. */
   readonly letter?: string;
@@ -191,10 +203,11 @@ interface ActProps {
   readonly attacker?: string;
 }
 
-/** A button that asks for a note, which may stay empty. What was typed stays if the request fails. */
+/** A button that asks for a note, which only a comment needs. What was typed stays if the request fails. */
 export function Act({ id, act, word, letter, attacker }: ActProps) {
   const [isOpen, setOpen] = useState(false);
-  const [note, setNote] = useState("");
+  const { values, text } = useFields({ note: "", to: "" });
+  const [note, to] = [values.note.trim(), values.to.trim()];
   const send = useAlertAct(id);
   usePageKeys(letter === undefined ? {} : { [letter]: () => setOpen(true) });
   return (
@@ -206,14 +219,22 @@ export function Act({ id, act, word, letter, attacker }: ActProps) {
       }}
       isOpen={isOpen}
       onToggle={setOpen}
-      onSubmit={() => send.mutate({ act, attacker, note: note.trim() }, { onSuccess: () => setOpen(false) })}
+      onSubmit={() =>
+        send.mutate(
+          { act, attacker, note, ...(to === "" ? {} : { to }) },
+          { onSuccess: () => setOpen(false) },
+        )
+      }
     >
+      {act !== "assign" ? null : (
+        <TextInput size="xs" label="To (empty: to me)" maxLength={100} {...text("to")} />
+      )}
       <TextInput
         size="xs"
-        label="Note for the others (may stay empty)"
+        label={act === "comment" ? "Comment" : "Note for the others (may stay empty)"}
+        required={act === "comment"}
         maxLength={500}
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
+        {...text("note")}
       />
       {send.error === null ? null : <ProblemBox thrown={send.error} />}
       <Button type="submit" size="xs" loading={send.isPending}>

@@ -26,6 +26,8 @@ const REASONS: Readonly<Record<string, string>> = {
   settled: "The alert was resolved: what rose goes on and is usual now",
   resolved: "The alert was resolved",
   acknowledged: "The alert was acknowledged",
+  assigned: "The alert was assigned",
+  commented: "A comment",
 };
 
 /** A spike within 30 minutes of the resolve continues the alert, as `worse`. */
@@ -124,11 +126,12 @@ interface TransitionProps {
 }
 
 function TransitionEntry({ transition: entry, before, deliveries }: TransitionProps) {
-  const { transition, reason, severity, by, note } = entry;
+  const { transition, reason, severity, by, to, note } = entry;
   return (
     <>
       {describeReason(reason, before)}
       {severity === null ? "" : ` (${severity})`}
+      {to === null ? null : to === "" ? " to nobody" : <Payload say=" to " prose text={to} />}
       {by === null ? null : (
         <>
           {" by "}
