@@ -1,5 +1,5 @@
 import { ARCHIVE_KINDS, type ArchiveKind } from "./kinds.ts";
-import { toUrlPartSql, URL_PARTS } from "./record-parts.ts";
+import { toUrlPartInDuckdb, URL_PARTS } from "./record-parts.ts";
 
 /**
  * Layout of the archive's Parquet files: folders, names and columns. Other engines read the files as they are, so a
@@ -79,7 +79,7 @@ export function toFileColumnSql(name: string, format: number, prefix = ""): stri
   if (column === undefined || column.since <= format) return `${prefix}${name}`;
   const part = URL_PARTS.find((one) => one === name);
   if (part === undefined) return `null::${column.type}`;
-  return `case when ${prefix}url is null then null else ${toUrlPartSql(part, `${prefix}url`)} end`;
+  return `case when ${prefix}url is null then null else ${toUrlPartInDuckdb(part, `${prefix}url`)} end`;
 }
 
 /** DuckDB's option of COPY that gives the columns of an events file their field ids. Files of earlier versions have none. */

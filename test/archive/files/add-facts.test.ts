@@ -198,7 +198,8 @@ test.each([
 });
 
 const STEPS: AddFactsStep[] = ["locked", "written", "published", "entered"];
-test.each(sample(STEPS, (step) => step === "locked"))(
+// The gate has the step that leaves most behind: files of both versions, and a statement of the new one.
+test.each(sample(STEPS, (step) => step !== "published"))(
   "a process that is killed once a day with facts is %s leaves the old file valid, and the next run rewrites the day",
   async (step) => {
     const zoneId = await archiveOne();

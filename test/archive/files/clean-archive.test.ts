@@ -256,11 +256,11 @@ test("an erasure empties the covered events and their records in new files, chan
 test("a day of several parts keeps every record in the row of its event, also when a part of it is erased", async () => {
   const from = DAY_START - 200 * DAY_MS;
   const day = new Date(from).toISOString().slice(0, 10);
-  const events = Array.from({ length: 40_000 }, (_, index) =>
+  const events = Array.from({ length: 33_300 }, (_, index) =>
     makeEvent({
       occurredAt: from + index,
       logId: `p${index}`,
-      ip: index % 9_000 === 7 ? "203.0.113.9" : "203.0.113.8",
+      ip: index % 9_000 === 7 || index === 33_100 ? "203.0.113.9" : "203.0.113.8",
     }),
   );
   // No record in the whole second part.
@@ -278,9 +278,9 @@ test("a day of several parts keeps every record in the row of its event, also wh
     change,
   );
 
-  // Rows 7, 9,007, 18,007, 27,007 and 36,007, of which the third and the fourth have no record.
+  // Rows 7, 9,007, 18,007, 27,007 and 33,100, of which the third and the fourth have no record.
   expect(rewritten).toEqual({ events: 5, records: 3 });
-  const rows = [0, 7, 9_007, 15_999, 16_000, 18_007, 33_000, 33_001, 36_007, 39_999];
+  const rows = [0, 7, 9_007, 15_999, 16_000, 18_007, 33_000, 33_001, 33_100, 33_299];
   const [found = []] = await world.duckdb.run([
     {
       sql: `select record from ${readFile(await fileOf(day, "records"))} where file_row_number in (${rows.join(", ")}) order by file_row_number`,

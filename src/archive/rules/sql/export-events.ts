@@ -18,6 +18,7 @@ import {
   PRODUCT,
   UNKNOWN,
 } from "#model/ocsf.ts";
+import { toUrlPartInDuckdb } from "#model/record-parts.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import {
   type EventSource,
@@ -158,9 +159,6 @@ const ifKnown = (column: string, text: string) => `case when ${column} <> '' the
 const member = (name: string, column: string) => ifKnown(column, `',"${name}":' || to_json(${column})`);
 
 const { class_uid: CLASS, category_uid: CATEGORY } = HTTP_ACTIVITY;
-/** Only ASCII letters are folded, as in `toOcsf`. Most texts are in lower case, and translate takes longer than the rest. */
-const fold = (text: string) => `case when ${text} = lower(${text}) then ${text}
-  else translate(${text}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') end`;
 /** Nearly all actions are one of the platform's own words, whose state no setting changes. */
 function toOutcome({ toSql }: ActionStates): string {
   const given = ([action, disposition]: readonly [number, number]) =>
@@ -188,10 +186,7 @@ const SOURCE = [
   ),
 ];
 
-/** The parts of `toUrlPart`, several times as fast as `toUrlPartSql`, which Postgres must read as well. */
-const PATH = String.raw`coalesce(nullif(regexp_extract(url, '^(?:[^/?#]+://[^/?#]*)?([^?#]*)', 1), ''), '/')`;
-const AUTHORITY = "regexp_extract(url, '^[^/?#]+://([^/?#]*)', 1)";
-const HOST = fold(String.raw`regexp_extract(${AUTHORITY}, '^(?s:.*@)?(\[[^\]]*\]|[^:\[][^:]*|)', 1)`);
+const [HOST, PATH] = [toUrlPartInDuckdb("host", "url"), toUrlPartInDuckdb("path", "url")];
 const QUERY = String.raw`regexp_extract(url, '^[^?#]*\?([^#]*)', 1)`;
 const URL = ifKnown(
   "url",
