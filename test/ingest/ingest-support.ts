@@ -4,6 +4,10 @@ import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import type { StoredPageFacts } from "#ingest/rules/read-page.ts";
 import type { Clock } from "#lib/clock.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { nextLook } from "#model/covered-hour.ts";
+import { startOfHour } from "#model/horizon.ts";
+import { toCountsLook } from "#proof/rules/judge-counts.ts";
 import { atEnd } from "#test/support/at-end.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import type { OracleEvent } from "../emulator/support.ts";
@@ -24,6 +28,32 @@ export interface IngestTest {
   readonly seal: Run;
 }
 
+/**
+ * Enters a zone that is watched since long ago. Its hours are sealed without an event, except those that `isOpen` names by their
+ * starts, because the first poll of a zone that nobody has watched searches each of 72 hours, which most tests do not need.
+ */
+export async function enterWatched(
+  { pool }: Pick<MigratedDatabase, "pool">,
+  now: number,
+  isOpen: (startsAt: number) => boolean,
+): Promise<void> {
+  const before = Array.from({ length: 73 }, (_, n) => startOfHour(now) - (n + 1) * HOUR_MS);
+  const sealed = before.filter((startsAt) => !isOpen(startsAt));
+  const empty = { startsAt: 0, upstreamCount: 0, storedCount: 0, differing: [] };
+  const counts = nextLook(undefined, toCountsLook(empty, new Map(), now - HOUR_MS));
+  await pool.query(
+    `insert into coverage_windows (zone_id, starts_at, state, searched_through, reconciled_at, upstream_count, sealed_at, looks, evidence)
+     select $1, hour, 'sealed', hour + interval '1 hour', $2, 0, $2, jsonb_build_object('counts', $3::jsonb),
+       '{"stored": {"count": 0, "ids": "0000000000000000"}}'
+     from unnest($4::timestamptz[]) as hour`,
+    [ZONE, new Date(now - HOUR_MS), JSON.stringify(counts), sealed.map((startsAt) => new Date(startsAt))],
+  );
+}
+
+/** For `enterWatched`: so many hours before the running one are open. */
+export const newest = (now: number, hours: number) => (startsAt: number) =>
+  startsAt >= startOfHour(now) - hours * HOUR_MS;
+
 /** The jobs that copy and prove, of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
 export async function openIngest(
   emulator: Emulator,
@@ -34,6 +64,8 @@ export async function openIngest(
     told?: string[];
     clock?: Clock;
     freshMs?: number;
+    /** The zone is watched since long ago, and so many hours before this one are undecided. Left out: a first start. */
+    openHours?: number;
   } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
@@ -50,6 +82,9 @@ export async function openIngest(
     ...(options.freshMs === undefined ? {} : { freshMs: options.freshMs }),
   });
   if (options.database === undefined) atEnd(() => database.drop());
+  const { openHours } = options;
+  if (openHours !== undefined)
+    await enterWatched(database, emulator.now(), newest(emulator.now(), openHours));
   const { close, ...runs } = jobs;
   atEnd(() => close());
   return { database, pages, ...runs };

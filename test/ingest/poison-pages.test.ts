@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { shareDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { expectedRows, openChangingPlatform, openIngest, storedRows, ZONE } from "./ingest-support.ts";
 
+const database = await shareDatabase();
 const AT = NOW - 1;
 
 interface Poison {
@@ -114,7 +116,7 @@ function countPoison(body: string, poison: readonly Poison[]): string {
 }
 
 async function openPoisoned(pick: (path: string) => { member: string; poison: readonly Poison[] } | null) {
-  const emulator = await openEmulator({ historyHours: 2, eventsPerSecond: 0.1 });
+  const emulator = await openEmulator({ zones: [ZONE], historyHours: 1, eventsPerSecond: 0.05 });
   let round = 0;
   const url = await openChangingPlatform(emulator, (original, path, asked) => {
     const picked = pick(path);
@@ -126,7 +128,7 @@ async function openPoisoned(pick: (path: string) => { member: string; poison: re
     const [opened, first] = [`"${picked.member}":[`, ordered.join(" ,\n")];
     return body.replace(`${opened}]`, `${opened}${first}]`).replace(`${opened}{`, `${opened}${first},{`);
   });
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { database, url, openHours: 1 });
   const setAside = async () => {
     const { rows } = await ingest.database.pool.query<SetAside>(
       "select raw, reason, route, day::text from quarantined_entries order by id",

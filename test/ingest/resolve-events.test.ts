@@ -9,10 +9,10 @@ const POLL_MS = 30_000;
 
 /** A service that is current, and a platform whose search can hide events of a minute that the list shows. */
 async function openWorld() {
-  const emulator = await openEmulator({ historyHours: 2, eventsPerSecond: 0.2, lateShare: 0 });
+  const emulator = await openEmulator({ zones: [ZONE], historyHours: 1, eventsPerSecond: 0.1, lateShare: 0 });
   const liar = await startLyingPlatform({ url: emulator.url, now: () => emulator.now(), isWitnessed: false });
   onTestFinished(() => liar.close());
-  const ingest = await openIngest(emulator, { url: liar.url });
+  const ingest = await openIngest(emulator, { url: liar.url, openHours: 1 });
   const events = { from: NOW, to: NOW + MINUTE_MS };
   const hide = () => liar.tell({ kind: "empty", routes: ["search", "counts"], events } satisfies Lie);
   const readHidden = async () =>

@@ -2,12 +2,16 @@ import { expect, test } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey, unpackLogIdHashes } from "#model/waf-event.ts";
+import { shareDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { type IngestTest, openChangingPlatform, openIngest, storedRows } from "../ingest/ingest-support.ts";
 import { sample } from "../support/sample.ts";
 import { countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";
 
-const LATE = { zones: [101], eventsPerSecond: 0.1, historyHours: 2 } as const;
+const database = await shareDatabase();
+const LATE = { zones: [101], eventsPerSecond: 0.03, historyHours: 1 } as const;
+/** The zone was watched before the history began. */
+const WATCHED = { database, openHours: 1 } as const;
 const OVERLAP_MS = 3 * MINUTE_MS;
 const THIS_HOUR = NOW - (NOW % HOUR_MS);
 
@@ -69,11 +73,11 @@ test.each(sample(LATENESS, ([, { lateShare }]) => lateShare === 0.7))(
   async (_what, late) => {
     const emulator = await openEmulator({ ...LATE, ...late });
     const { grouped, url } = await watchSearches(emulator);
-    const ingest = await openIngest(emulator, { url });
+    const ingest = await openIngest(emulator, { ...WATCHED, url });
     await ingest.poll();
     await ingest.walk();
 
-    const missing = await follow(emulator, ingest, 40);
+    const missing = await follow(emulator, ingest, 25);
 
     expect(Math.max(...missing)).toBeGreaterThan(2);
     expect(grouped).toHaveLength(missing.length);
@@ -85,7 +89,7 @@ test.each(sample(LATENESS, ([, { lateShare }]) => lateShare === 0.7))(
 test("without late events a comparison is one call, and a minute that settles is compared by the other one", async () => {
   const emulator = await openEmulator({ ...LATE, lateShare: 0 });
   const { grouped, flat, url } = await watchSearches(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   flat.length = 0;
   await ingest.reconcile();
@@ -107,7 +111,7 @@ test("minutes that the search keeps hiding are searched less and less often, and
   const emulator = await openEmulator({ ...LATE, lateShare: 0 });
   emulator.addFault({ kind: "hidden-rows", share: 0.3 });
   const { flat, url } = await watchSearches(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   const searches: number[] = [];
   for (let minute = 0; minute < 25; minute += 5) {
@@ -131,14 +135,14 @@ test("minutes that the search keeps hiding are searched less and less often, and
 test.each(sample(["oldest", "newest"] as const, (order) => order === "oldest"))(
   "records that the list shows late, %s first, are stored within half an hour after that",
   async (order) => {
-    const emulator = await openEmulator({ ...LATE, lateShare: 0, switches: { order, pageSize: 40 } });
+    const emulator = await openEmulator({ ...LATE, lateShare: 0, switches: { order, pageSize: 15 } });
     let hidden: ReadonlySet<string> = new Set();
     const url = await openChangingPlatform(emulator, (body, path) => {
       if (!path.includes("/11-20-2026")) return body;
       const page = JSON.parse(body) as { logs: { logId: string }[] };
       return JSON.stringify({ ...page, logs: page.logs.filter(({ logId }) => !hidden.has(logId)) });
     });
-    const ingest = await openIngest(emulator, { url });
+    const ingest = await openIngest(emulator, { ...WATCHED, url });
     const events = await oracle(emulator);
     const [early, late] = [8, 25].map(
       (minutes) => events.findLast(({ timestamp }) => timestamp < NOW - minutes * MINUTE_MS)?.logId ?? "",

@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { shareDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.ts";
 import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 24, eventsPerSecond: 0.01, lateShare: 0 } as const;
+const database = await shareDatabase();
+const SPARSE = { zones: [ZONE], historyHours: 6, eventsPerSecond: 0.01, lateShare: 0 } as const;
+/** The zone was watched before the history began. */
+const WATCHED = { database, openHours: 6 } as const;
 
 interface Grouped {
   readonly from: number;
@@ -22,6 +26,10 @@ function isHourly(request: string): boolean {
   return (to - from) / buckets === HOUR_MS;
 }
 
+/** The undecided hours, oldest first. */
+const readOpen = async (ingest: IngestTest) =>
+  (await hoursOf(ingest)).filter(({ state }) => state === "open");
+
 /** The bodies of the grouped searches of settled hours that reach the platform. */
 async function watchGrouped(
   emulator: Parameters<typeof openChangingPlatform>[0],
@@ -37,9 +45,9 @@ async function watchGrouped(
 }
 
 test("one grouped call a cycle compares every hour that the platform still has, with one bucket for each", async () => {
-  const emulator = await openEmulator({ ...SPARSE, historyHours: 72 });
+  const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchGrouped(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   await ingest.reconcile();
@@ -47,15 +55,15 @@ test("one grouped call a cycle compares every hour that the platform still has, 
   const [{ from, to, buckets } = { from: 0, to: 0, buckets: 0 }] = asked;
   expect((to - from) / HOUR_MS).toBe(buckets);
   expect(buckets).toBe(71);
-  const hours = (await hoursOf(ingest)).filter(({ startsAt }) => startsAt >= from && startsAt < to);
-  expect(hours).toHaveLength(71);
+  const hours = (await readOpen(ingest)).filter(({ startsAt }) => startsAt >= from && startsAt < to);
+  expect(hours).toHaveLength(6);
   for (const hour of hours) {
     expect(hour).toMatchObject({ missingCells: 0, surplusCells: 0, reconciledAt: NOW + 1_000 });
     expect(hour.upstreamCount).toBe(hour.storedCount);
   }
   await prove(emulator, ingest);
   await prove(emulator, ingest);
-  expect(await countStates(ingest)).toMatchObject({ sealed: 71 });
+  expect(await countStates(ingest)).toMatchObject({ open: 1, gap: 0 });
   const before = asked.length;
   await ingest.reconcile();
   expect(asked.slice(before).map((call) => call.buckets)).toEqual([71]);
@@ -73,7 +81,7 @@ test("while one replica compares, another leaves it alone", async () => {
     await answered.promise;
     return body;
   });
-  const first = await openIngest(emulator, { url });
+  const first = await openIngest(emulator, { ...WATCHED, url });
   const second = await openIngest(emulator, { url, database: first.database });
   await first.poll();
   emulator.advance(1_000);
@@ -104,7 +112,7 @@ test("a zone with thousands of rules is compared over all pages of its groups", 
     const pages = { total: rules, totalPages: Math.ceil(rules / pageSize), page };
     return JSON.stringify({ ...(JSON.parse(body) as SearchBody), groups: shown, ...pages });
   });
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   await ingest.reconcile();
@@ -118,21 +126,21 @@ test("a zone with thousands of rules is compared over all pages of its groups", 
 });
 
 test("F49: counts that shift while their pages are read prove nothing and are read again", async () => {
-  const emulator = await openEmulator({ ...SPARSE, historyHours: 72 });
+  const emulator = await openEmulator(SPARSE);
   let isShifted = true;
   const shift = (body: string) => {
     const answer = JSON.parse(body) as SearchBody;
     return isShifted ? JSON.stringify({ ...answer, groups: answer.groups?.slice(1) }) : body;
   };
   const { url } = await watchGrouped(emulator, shift);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   await expect(ingest.reconcile()).rejects.toMatchObject({ code: "COUNTS_UNREADABLE", disposition: "retry" });
-  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+  expect((await readOpen(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
   isShifted = false;
   await ingest.reconcile();
-  expect((await hoursOf(ingest)).filter(({ reconciledAt }) => reconciledAt !== null)).toHaveLength(71);
+  expect((await readOpen(ingest)).filter(({ reconciledAt }) => reconciledAt !== null)).toHaveLength(6);
 });
 
 const DROPPED_FROM = NOW - 5 * HOUR_MS - (NOW % HOUR_MS);
@@ -172,10 +180,10 @@ const hourAt = async (ingest: IngestTest, at: number) =>
   (await hoursOf(ingest)).find(({ startsAt }) => startsAt === at);
 
 test("events that search and counts have dropped and the list proves are named in the evidence of the seal, after ten minutes", async () => {
-  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const emulator = await openEmulator(SPARSE);
   const { url, ids } = await openDroppingPlatform(emulator, (logId) => /^[0-3]/.test(logId));
   expect(ids.size).toBeGreaterThan(1);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await prove(emulator, ingest);
   emulator.advance(6 * MINUTE_MS);
   await prove(emulator, ingest);
@@ -193,9 +201,9 @@ test("events that search and counts have dropped and the list proves are named i
 });
 
 test("a count of 0 for an hour with events seals nothing within an hour", async () => {
-  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const emulator = await openEmulator(SPARSE);
   const { url } = await openDroppingPlatform(emulator, () => true);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   for (let round = 0; round < 4; round++) {
     await prove(emulator, ingest);
     emulator.advance(16 * MINUTE_MS);
@@ -210,7 +218,7 @@ test("a count of 0 for an hour with events seals nothing within an hour", async 
 
 test("an event that comes after the comparison makes it worth nothing until the next", async () => {
   const emulator = await openEmulator(SPARSE);
-  const ingest = await openIngest(emulator);
+  const ingest = await openIngest(emulator, WATCHED);
   await ingest.poll();
   emulator.advance(1_000);
   await ingest.walk();
@@ -239,7 +247,7 @@ test("an event that comes after the comparison makes it worth nothing until the 
 });
 
 test("a seal outlasts a comparison that the platform answers after it has begun to forget the hour, and one by an earlier clock", async () => {
-  const emulator = await openEmulator({ ...SPARSE, eventsPerSecond: 0.05 });
+  const emulator = await openEmulator({ ...SPARSE, eventsPerSecond: 0.02 });
   let delayMs = 0;
   const url = await openChangingPlatform(emulator, async (body, path, asked) => {
     if (delayMs === 0 || !asked.includes("groupBy")) return body;
@@ -247,7 +255,7 @@ test("a seal outlasts a comparison that the platform answers after it has begun 
     const headers = { AccessKey: emulator.accessKey, "content-type": "application/json" };
     return (await fetch(emulator.url + path, { method: "POST", headers, body: asked })).text();
   });
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await prove(emulator, ingest);
   await prove(emulator, ingest);
   const sealed = (await hoursOf(ingest)).filter(({ state }) => state === "sealed");
@@ -288,7 +296,7 @@ test("an open hour whose counts changed without a stored event is proven by look
     });
     return JSON.stringify({ ...answer, groups });
   });
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await prove(emulator, ingest);
   expect(await hourAt(ingest, start)).toMatchObject({ state: "open", surplusCells: 1 });
   gone = 0;
@@ -311,7 +319,7 @@ test("an event that is stored while the platform counts remains counted", async 
       );
     return body;
   });
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   const before = await hourAt(ingest, hour);
@@ -321,10 +329,12 @@ test("an event that is stored while the platform counts remains counted", async 
 
 test("a counter that is wrong is set right by the comparison", async () => {
   const emulator = await openEmulator(SPARSE);
-  const ingest = await openIngest(emulator);
+  const ingest = await openIngest(emulator, WATCHED);
   await ingest.poll();
   emulator.advance(1_000);
-  await ingest.database.pool.query("update coverage_windows set stored_count = stored_count + 7");
+  await ingest.database.pool.query(
+    "update coverage_windows set stored_count = stored_count + 7 where state = 'open'",
+  );
   await ingest.reconcile();
   const { rows } = await ingest.database.pool.query(`
     select w.starts_at from coverage_windows w left join (
@@ -336,6 +346,7 @@ test("a counter that is wrong is set right by the comparison", async () => {
 test("F6: a runner that lost its lease while the platform answered records nothing", async () => {
   const emulator = await openEmulator(SPARSE);
   const ingest = await openIngest(emulator, {
+    ...WATCHED,
     url: await openChangingPlatform(emulator, async (body, _path, request) => {
       if (request.includes("groupBy"))
         await ingest.database.pool.query("update leases set fence = fence + 1, holder = 'another'");
@@ -345,7 +356,7 @@ test("F6: a runner that lost its lease while the platform answered records nothi
   await ingest.poll();
   emulator.advance(1_000);
   await expect(ingest.reconcile()).rejects.toMatchObject({ code: "FENCE_LOST" });
-  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+  expect((await readOpen(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
 });
 
 test("a comparison enqueues the repair for missing events and the sealing for equal counts", async () => {
@@ -361,7 +372,7 @@ test("a comparison enqueues the repair for missing events and the sealing for eq
     }));
     return isForeign ? JSON.stringify({ ...answer, groups }) : body;
   });
-  const ingest = await openIngest(emulator, { url, told });
+  const ingest = await openIngest(emulator, { ...WATCHED, url, told });
   await ingest.poll();
   emulator.advance(1_000);
   isForeign = true;

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
 import { createSweepJob } from "#jobs/health/sweep.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { shareDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {
   type IngestTest,
@@ -13,7 +14,10 @@ import {
 import { sample } from "../support/sample.ts";
 import { cellsOf, countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 30, eventsPerSecond: 0.01, lateShare: 0 } as const;
+const database = await shareDatabase();
+const SPARSE = { zones: [ZONE], historyHours: 7, eventsPerSecond: 0.01, lateShare: 0 } as const;
+/** The zone was watched before the history began. */
+const WATCHED = { database, openHours: 7 } as const;
 const THIS_HOUR = NOW - (NOW % HOUR_MS);
 
 /** Returns the flat searches that reach the platform. */
@@ -41,7 +45,7 @@ async function expectComplete(emulator: Emulator, ingest: IngestTest): Promise<v
   const settled = hours.filter((hour) => isSettled(hour, emulator.now()));
   expect(settled.filter(({ state }) => state !== "sealed")).toEqual([]);
   const { stored, shown } = await sealedIds(emulator, ingest);
-  expect(stored.length).toBeGreaterThan(500);
+  expect(stored.length).toBeGreaterThan(200);
   expect(stored).toEqual(shown);
 }
 
@@ -64,13 +68,13 @@ const WITH_PIPELINE: readonly string[] = ["F44: a list that ends early", "F48: a
 test.each(sample(LOSSES, ([what]) => WITH_PIPELINE.includes(what)))(
   "%s: what is missing is noticed, not sealed, and repaired without a human",
   async (_what, faults, isUnseen) => {
-    const emulator = await openEmulator({ ...SPARSE, switches: { pageSize: 100 } });
+    const emulator = await openEmulator({ ...SPARSE, switches: { pageSize: 40 } });
     for (const fault of faults) emulator.addFault(fault);
-    const ingest = await openIngest(emulator);
+    const ingest = await openIngest(emulator, WATCHED);
     await prove(emulator, ingest);
     await prove(emulator, ingest);
     const missing = (await hoursOf(ingest)).filter(({ missingCells }) => missingCells > 0);
-    expect(missing.length > 20).toBe(isUnseen);
+    expect(missing.length > 4).toBe(isUnseen);
     expect(missing.every(({ state }) => state === "open")).toBe(true);
     const { stored, shown } = await sealedIds(emulator, ingest);
     expect(stored).toEqual(shown);
@@ -88,7 +92,7 @@ test.each(sample(LOSSES, ([what]) => WITH_PIPELINE.includes(what)))(
 test("a repair asks for exactly the cell: one rule, one hour", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   const [from, to] = [THIS_HOUR - 4 * HOUR_MS, THIS_HOUR - 3 * HOUR_MS];
@@ -116,17 +120,17 @@ test("a repair asks for exactly the cell: one rule, one hour", async () => {
 test("an hour that lacks many rules is searched whole, once, and before the hours that expire later", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
-  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 20 * HOUR_MS) / 1000})`);
+  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 3 * HOUR_MS) / 1000})`);
   await ingest.reconcile();
   asked.length = 0;
   await ingest.repair();
   const hours = new Set((await cellsOf(ingest)).map(({ starts_at }) => starts_at.getTime()));
-  expect(hours.size).toBeGreaterThan(5);
+  expect(hours.size).toBeGreaterThan(3);
   const whole = asked.filter(({ filters }) => filters === undefined);
-  expect(whole.length).toBeGreaterThan(3);
+  expect(whole.length).toBeGreaterThan(2);
   expect(whole.every(({ from, to }) => to - from === HOUR_MS)).toBe(true);
   expect(asked.map(({ from }) => from)).toEqual(asked.map(({ from }) => from).toSorted((a, b) => a - b));
   const shown = (await oracle(emulator)).filter(({ timestamp }) => timestamp < THIS_HOUR);
@@ -136,9 +140,9 @@ test("an hour that lacks many rules is searched whole, once, and before the hour
 
 test("events that no search shows are requested less and less often, and at last over the whole hour", async () => {
   const emulator = await openEmulator(SPARSE);
-  emulator.addFault({ kind: "hidden-rows", share: 0.02 });
+  emulator.addFault({ kind: "hidden-rows", share: 0.05 });
   const { asked, url } = await watchFlat(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
   await ingest.reconcile();
@@ -146,13 +150,17 @@ test("events that no search shows are requested less and less often, and at last
   expect(cells.length).toBeGreaterThan(0);
   asked.length = 0;
   const askedAt: number[] = [];
-  for (let minute = 0; minute < 240; minute++) {
+  const due = [0, 1, 3, 7, 15, 31, 63, 123, 183];
+  const startedAt = emulator.now();
+  // A repair that is due earlier is found a minute before the next one, as nothing else has ended its pause.
+  for (const minute of new Set(due.flatMap((at) => [at - 1, at]))) {
+    if (minute < 0) continue;
+    emulator.setNow(startedAt + minute * MINUTE_MS);
     const before = asked.length;
     await ingest.repair();
     if (asked.length > before) askedAt.push(minute);
-    emulator.advance(MINUTE_MS);
   }
-  expect(askedAt).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
+  expect(askedAt).toEqual(due);
   expect(asked.at(-1)?.filters).toBeUndefined();
   expect((await hoursOf(ingest)).filter(({ missingCells }) => missingCells > 0)).not.toEqual([]);
 });
@@ -160,11 +168,11 @@ test("events that no search shows are requested less and less often, and at last
 test("two replicas at once repair a cell once", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
-  const first = await openIngest(emulator, { url });
+  const first = await openIngest(emulator, { ...WATCHED, url });
   const second = await openIngest(emulator, { url, database: first.database });
   await first.poll();
   emulator.advance(1_000);
-  await forget(first, `occurred_at < to_timestamp(${(THIS_HOUR - 28 * HOUR_MS) / 1000})`);
+  await forget(first, `occurred_at < to_timestamp(${(THIS_HOUR - 4 * HOUR_MS) / 1000})`);
   await first.reconcile();
   const hours = new Set((await cellsOf(first)).map(({ starts_at }) => starts_at.getTime()));
   asked.length = 0;
@@ -181,6 +189,7 @@ test("F1: a repair that is ended in the middle goes on in its turn, and every ho
   let isRepairing = false;
   let answers = 0;
   const first = await openIngest(emulator, {
+    ...WATCHED,
     url: await openChangingPlatform(emulator, (body) => {
       if (isRepairing && ++answers === 3) stopping.abort(new Error("killed"));
       return body;
@@ -188,7 +197,7 @@ test("F1: a repair that is ended in the middle goes on in its turn, and every ho
   });
   await first.poll();
   emulator.advance(1_000);
-  await forget(first, `occurred_at < to_timestamp(${(THIS_HOUR - 15 * HOUR_MS) / 1000})`);
+  await forget(first, `occurred_at < to_timestamp(${(THIS_HOUR - 3 * HOUR_MS) / 1000})`);
   await first.reconcile();
   isRepairing = true;
   await first.repair(stopping.signal);
@@ -199,14 +208,13 @@ test("F1: a repair that is ended in the middle goes on in its turn, and every ho
   }
   await prove(emulator, second);
   await expectComplete(emulator, second);
-  // The two hours that the platform forgot within an hour of the first look.
-  expect(await countStates(second)).toMatchObject({ gap: 1 });
+  expect(await countStates(second)).toMatchObject({ gap: 0 });
 });
 
 test("F21: the sweep enqueues a due repair whose job was lost, until its hour is decided", async () => {
   const emulator = await openEmulator(SPARSE);
-  emulator.addFault({ kind: "hidden-rows", share: 0.02 });
-  const ingest = await openIngest(emulator);
+  emulator.addFault({ kind: "hidden-rows", share: 0.05 });
+  const ingest = await openIngest(emulator, WATCHED);
   const clock = () => emulator.now();
   const enqueued: string[] = [];
   const enqueue = async (job: string, payload?: unknown) =>
@@ -240,14 +248,14 @@ test("hours that a run did not come to, because the platform failed twice in a r
   const url = await openChangingPlatform(emulator, (body, path, request) =>
     isDown && path.endsWith("/search") && !request.includes("groupBy") ? null : body,
   );
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
-  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 20 * HOUR_MS) / 1000})`);
+  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 1 * HOUR_MS) / 1000})`);
   await ingest.reconcile();
   const before = await cellsOf(ingest);
   const [first = 0, second = 0, ...rest] = new Set(before.map(({ starts_at }) => starts_at.getTime()));
-  expect(rest.length).toBeGreaterThan(3);
+  expect(rest.length).toBeGreaterThan(2);
   isDown = true;
   await expect(ingest.repair()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
   const cells = await cellsOf(ingest);
@@ -261,10 +269,10 @@ test("hours that a run did not come to, because the platform failed twice in a r
 test("a cell that matches again is not repaired, even if its hour is not decided yet", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
-  const ingest = await openIngest(emulator, { url });
+  const ingest = await openIngest(emulator, { ...WATCHED, url });
   await ingest.poll();
   emulator.advance(1_000);
-  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 27 * HOUR_MS) / 1000})`);
+  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 4 * HOUR_MS) / 1000})`);
   await ingest.reconcile();
   await ingest.repair();
   emulator.advance(1_000);
