@@ -105,7 +105,7 @@ const plan = async (run: (...args: string[]) => Promise<{ out: string; err: stri
   return JSON.parse(out) as ReviewPlanOutput;
 };
 
-testWays(
+testWays.both(
   "review plan blocks what visitors never matched, excludes one path, and proves it on the last seven days",
   async ({ run }) => {
     const found = await plan(run);
@@ -161,7 +161,7 @@ testWays("what a choice of one's own would stop is counted anew", async ({ run }
   expect(narrower.totals.visitor.stops).toBe(0);
 });
 
-testWays("a choice is written for Terraform, as calls one at a time, and as CSV", async ({ run }) => {
+testWays.both("a choice is written for Terraform, as calls one at a time, and as CSV", async ({ run }) => {
   const form = async (name: string) => (await run("plan", "--zone", "101", "--form", name)).out;
   expect(await form("terraform")).toContain('rules_logonly  = ["932100", "920350"]');
   expect(await form("terraform")).toContain("# First exclude rule 941100 on /checkout");

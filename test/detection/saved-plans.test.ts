@@ -62,7 +62,7 @@ const audited = async () =>
     )
   ).rows;
 
-testWays(
+testWays.both(
   "a plan is saved with what it promises, listed, compared with another and with the plan of now, and deleted",
   async ({ run, by }) => {
     await world.database.pool.query("truncate review_plans restart identity");

@@ -322,7 +322,7 @@ test("a replay of no events finds nothing", async () => {
 const testWays = testBothWays(await loadSubject("exclusion"), () => ({ database: world.database, now: NOW }));
 const TRY = ["try", "--zone", "101", "--rule", RULE, "--path", "/reviews/{n}", "--method", "post"];
 
-testWays("exclusion try shows the figures, the samples and the forms", async ({ run }) => {
+testWays.both("exclusion try shows the figures, the samples and the forms", async ({ run }) => {
   const { code, out, err } = await run(...TRY, "--from", "-4d");
   expect(err).toBe("");
   expect(code).toBe(0);
@@ -348,7 +348,7 @@ testWays("a path of numbers is tried as its template", async ({ run }) => {
   expect(JSON.parse(out)).toMatchObject({ clause: `rule ${RULE} for /reviews/{n}`, zone: 101 });
 });
 
-testWays("every mistake names field, value and rule", async ({ run }) => {
+testWays.both("every mistake names field, value and rule", async ({ run }) => {
   const wrong = await run("try", "--zone", "101", "--rule", RULE, "--path", "reviews?x", "--method", "P T");
   expect(wrong.code).toBe(2);
   expect(wrong.err).toContain('--path "reviews?x" must be a path');

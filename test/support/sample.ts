@@ -4,7 +4,7 @@ import { test } from "vitest";
  * Whether this run has every case of the long tables, as the soak does (`TEST_ALL=1`). The gate has those of which no other one
  * reaches the same code.
  */
-const RUNS_ALL = process.env["TEST_ALL"] === "1";
+export const RUNS_ALL = process.env["TEST_ALL"] === "1";
 
 /** Returns the cases of this run: the gate leaves out those that are marked. */
 export function sample<Case>(cases: readonly Case[], isOfSoak: (one: Case) => boolean): readonly Case[] {

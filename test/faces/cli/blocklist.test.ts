@@ -42,7 +42,7 @@ afterAll(() => database.drop());
 
 const bothWays = testBothWays(await loadSubject("blocklist"), () => ({ database, now: NOW }));
 
-bothWays("blocklist prints each form, and a dry run in words", async ({ run }) => {
+bothWays.both("blocklist prints each form, and a dry run in words", async ({ run }) => {
   const lines = async (...args: string[]) => (await run("--zone", "101", ...args)).out.split("\n");
   expect((await lines())[1]).toMatch(/^203\.0\.113\.9 # until 2026-11-22T13:30:00\.000Z, attack, odds 0\.93/);
   expect(await lines("--form", "nginx")).toContainEqual(expect.stringMatching(/^deny 203\.0\.113\.9; # /));

@@ -3,6 +3,7 @@ import { test } from "vitest";
 import { type Config, parseConfig } from "#config/config.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";
 import type { MigratedDatabase } from "../../db/migrated-database.ts";
+import { RUNS_ALL } from "../../support/sample.ts";
 import { SERVICE } from "../http/default-service.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { type Ran, runStoreCommand, type Terminal } from "./run-store-command.ts";
@@ -18,7 +19,13 @@ export interface Way {
 
 type Create = (readConfig: () => Config, io: StoreIo) => Command;
 
-/** Returns a test function that runs a command on the database, and over HTTP with an admin's key. The time may change. */
+type Test = (name: string, body: (way: Way) => Promise<void>) => void;
+
+/**
+ * Returns a test function that runs a command on the database. Its `both` runs the command over HTTP too, with an admin's key: for the
+ * tests whose flags, names of persons, pages or refusals an HTTP request has to carry. The soak runs every test both ways. The time
+ * may change.
+ */
 export function testBothWays(
   create: Create,
   world: () => { readonly database: MigratedDatabase; readonly now: number },
@@ -26,7 +33,7 @@ export function testBothWays(
   others: Readonly<Record<string, Create>> = {},
   /** Further settings, of the command on the database and of the service. */
   settings: Readonly<Record<string, string>> = {},
-) {
+): Test & { readonly both: Test } {
   const runWith = (environment: Record<string, string>, args: string[], terminal: Terminal) => {
     const [first = "", ...rest] = args;
     const other = others[first];
@@ -35,7 +42,7 @@ export function testBothWays(
       : runStoreCommand(other, environment, rest, terminal);
   };
   const service = { ...SERVICE, alerting: () => parseConfig(settings).alerting };
-  return (name: string, body: (way: Way) => Promise<void>) => {
+  const onDatabase: Test = (name, body) =>
     test(`${name}, on the database`, async () => {
       const { database } = world();
       const runOn: Way["runOn"] = (terminal, ...args) =>
@@ -43,6 +50,7 @@ export function testBothWays(
       const run: Way["run"] = (...args) => runOn({}, ...args);
       await body({ way: "on the database", run, runOn, by: (who) => ["--by", who] });
     });
+  const overHttp: Test = (name, body) =>
     test(`${name}, over HTTP`, async () => {
       const { database } = world();
       const { url } = await startArchive(database.url, {}, { clock: () => world().now, service });
@@ -61,5 +69,9 @@ export function testBothWays(
       };
       await body({ way: "over HTTP", run: (...args) => runOn({}, ...args), runOn, by });
     });
+  const both: Test = (name, body) => {
+    onDatabase(name, body);
+    overHttp(name, body);
   };
+  return Object.assign(RUNS_ALL ? both : onDatabase, { both });
 }

@@ -74,7 +74,7 @@ describe("deliveries list", () => {
     expect(out).toMatch(/: ENDPOINT_REJECTED: 127\.0\.0\.1:\d+ answered 404\n/);
   });
 
-  testDeliveries("is narrowed by state, channel and number", async (given) => {
+  testDeliveries.both("is narrowed by state, channel and number", async (given) => {
     way = given;
     await refused("first", "resolved");
     await world.raise(["first"], ["chat", "pager"]);
@@ -132,7 +132,7 @@ describe("deliveries list", () => {
 });
 
 describe("deliveries replay", () => {
-  testDeliveries(
+  testDeliveries.both(
     "sends one dead delivery again, under its own key, and the resolve that was dropped for it",
     async (given) => {
       way = given;
@@ -203,7 +203,7 @@ describe("deliveries replay", () => {
     );
   });
 
-  testDeliveries("refuses what is not dead, not there, not a number or not said", async (given) => {
+  testDeliveries.both("refuses what is not dead, not there, not a number or not said", async (given) => {
     way = given;
     await world.raise(["first"]);
     const [pending] = (await list()).items;

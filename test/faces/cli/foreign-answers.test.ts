@@ -18,7 +18,7 @@ import { showStatus } from "#health/service/status.ts";
 import type { UsageError } from "#lib/errors.ts";
 import { OPERATIONS } from "#operations/index.ts";
 import type { CommandForm, Operation } from "#operations/operation.ts";
-import { runStoreCommand } from "./run-store-command.ts";
+import { type Ran, runStoreCommand } from "./run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const HOSTILE = "\u001b[2J\u001b]0;owned\u0007\u009b31m\rfake\u202e";
@@ -73,43 +73,47 @@ const OTHERS = [
   ["export", exportCommand, ["--zone", "101", "--from", "-1h"]],
 ] as const;
 
-const BROKEN: readonly (readonly [string, ReturnType<typeof say>])[] = [
-  ["a sign-in page", say(PAGE, "text/html")],
-  ["an empty answer", say("")],
+type Broken = readonly [what: string, answer: ReturnType<typeof say>];
+
+/** What programs in front of a service answer. The first two are valid JSON, which only the schema of an operation refuses. */
+const BROKEN: readonly Broken[] = [
   ["an empty object", say("{}")],
   ["a list", say("[]")],
+  ["a sign-in page", say(PAGE, "text/html")],
+  ["an empty answer", say("")],
   ["null", say("null")],
   ["half an answer", say('{"items":[{"id":1')],
   ["items of another kind", say('{"items":[7],"next":null}')],
   ["204", say("", "application/json", 204)],
 ];
+const VALID_JSON = BROKEN.slice(0, 2);
+const listAlerts = named.find(({ name }) => name === "alerts.list") as (typeof named)[number];
 
-test.each(named)(
+async function expectRefused([what, given]: Broken, ask: () => Promise<Ran>) {
+  answer = given;
+  const { code, out, err } = await ask();
+  expect({ what, code, out }).toEqual({ what, code: 1, out: "" });
+  expect(err).toContain("does not answer as Longwatch does");
+}
+
+test.each(BROKEN)("a list is an error if the service answers with %s, also as JSON", async (...broken) => {
+  for (const more of [[], ["--json"]]) await expectRefused(broken, () => run(listAlerts, more));
+});
+
+test.each(named.filter(({ operation }) => !operation.output.safeParse(7).success))(
   "$name of a service that is no Longwatch is an error, and never an empty answer",
   async (one) => {
-    for (const [what, given] of BROKEN) {
-      answer = given;
-      const isVoid = one.operation.output instanceof z.ZodVoid;
-      if (isVoid && what === "204") continue;
-      // An operation whose members may all be missing cannot tell.
-      if (one.operation.output.safeParse(JSON.parse(what === "an empty object" ? "{}" : "7")).success)
-        continue;
-      for (const more of [[], ["--json"]]) {
-        const { code, out, err } = await run(one, more);
-        expect({ what, code, out }).toEqual({ what, code: 1, out: "" });
-        expect(err).toContain("does not answer as Longwatch does");
-      }
-    }
+    const [object, list] = VALID_JSON as [Broken, Broken];
+    await expectRefused(list, () => run(one));
+    // An operation whose members may all be missing cannot tell.
+    if (!one.operation.output.safeParse({}).success) await expectRefused(object, () => run(one));
   },
 );
 
-test.each(OTHERS)("%s of a service that is no Longwatch is an error", async (_name, create, args) => {
-  for (const [what, given] of BROKEN) {
-    answer = given;
-    const { code, out, err } = await runStoreCommand(create, environment(), [...args], { now: NOW });
-    expect({ what, code, out }).toEqual({ what, code: 1, out: "" });
-    expect(err).toContain("does not answer as Longwatch does");
-  }
+test.each(OTHERS)("%s of a service that is no Longwatch is an error", async (name, create, args) => {
+  // An export is a stream, which another function reads.
+  for (const broken of name === "export" ? BROKEN : VALID_JSON)
+    await expectRefused(broken, () => runStoreCommand(create, environment(), [...args], { now: NOW }));
 });
 
 test("an answer that never ends is given up after 64 MiB", async () => {
@@ -122,8 +126,7 @@ test("an answer that never ends is given up after 64 MiB", async () => {
     response.writeHead(200, { "content-type": "application/json" }).on("drain", more);
     more();
   };
-  const alerts = named.find(({ name }) => name === "alerts.list") as (typeof named)[number];
-  const { code, out, err } = await run(alerts);
+  const { code, out, err } = await run(listAlerts);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("larger than 64 MiB");
   expect(sent).toBeLessThan(100 * 2 ** 20);
@@ -141,8 +144,7 @@ test("a list whose page names itself as the next one is an error", async () => {
     asked += 1;
     say('{"items":[],"next":"again"}')(response);
   };
-  const alerts = named.find(({ name }) => name === "alerts.list") as (typeof named)[number];
-  const { code, out, err } = await run(alerts);
+  const { code, out, err } = await run(listAlerts);
   expect({ code, out, asked }).toEqual({ code: 1, out: "", asked: 2 });
   expect(err).toContain("the list does not end");
 });
@@ -237,7 +239,8 @@ test.each(["csv", "ndjson"])(
   },
 );
 
-const ROWS = "1,2,3\r\n".repeat(50_000);
+/** More than the sockets and the client hold at once. */
+const ROWS = "1,2,3\r\n".repeat(20_000);
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 /** Each body is cut where a line or a chunk ends. */
 const CUT: readonly (readonly [string, (text: string) => string | Buffer])[] = [

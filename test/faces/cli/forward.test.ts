@@ -136,7 +136,7 @@ describe("forward status", () => {
 });
 
 describe("forward hours", () => {
-  testForward(
+  testForward.both(
     "shows stored, acknowledged and refused events, and is narrowed by arrival, zone and time",
     async (given) => {
       way = given;
@@ -175,7 +175,7 @@ describe("forward hours", () => {
     },
   );
 
-  testForward("names every mistake", async (given) => {
+  testForward.both("names every mistake", async (given) => {
     way = given;
     const mistakes = async (...args: string[]) => {
       const { code, err } = await run(...args);
@@ -272,7 +272,7 @@ describe("changes", () => {
     );
   });
 
-  testForward(
+  testForward.both(
     "forward send-again says first how much it would send, and then sends whole hours",
     async (given) => {
       way = given;

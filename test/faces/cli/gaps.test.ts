@@ -1,22 +1,16 @@
-import { afterEach, beforeEach, expect } from "vitest";
+import { expect } from "vitest";
 import { loadSubject } from "#faces/cli/commands.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
+import { shareDatabase } from "../../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
 
 const gapsCommand = await loadSubject("gaps");
 
-let database: MigratedDatabase;
-
-beforeEach(async () => {
-  database = await createMigratedDatabase();
-});
-
-afterEach(() => database.drop());
+const database = await shareDatabase();
 
 const testWays = testBothWays(gapsCommand, () => ({ database, now: NOW }));
 
-testWays(
+testWays.both(
   "each gap is listed with its bounds, hours, counts and reason, harmless to a terminal",
   async ({ run }) => {
     await insertStory(database);

@@ -33,29 +33,32 @@ async function listItems(run: Way["run"]) {
   return items;
 }
 
-testWays("jobs list shows expression, last run, next run, and why a run did nothing", async ({ run }) => {
-  const lastRun = { at: RAN_AT, result: "nothing to do", why: "zone 101: no day needs a pass" } as const;
-  await beat("one", { "walk-days": { expression: "0 0 0 1 1 *", lastRun } });
-  const year = new Date().getUTCFullYear() + 1;
+testWays.both(
+  "jobs list shows expression, last run, next run, and why a run did nothing",
+  async ({ run }) => {
+    const lastRun = { at: RAN_AT, result: "nothing to do", why: "zone 101: no day needs a pass" } as const;
+    await beat("one", { "walk-days": { expression: "0 0 0 1 1 *", lastRun } });
+    const year = new Date().getUTCFullYear() + 1;
 
-  const lines = (await run("list")).out.split("\n");
-  expect(lines.find((line) => line.startsWith("walk-days"))).toMatch(
-    new RegExp(
-      `^walk-days +0 0 0 1 1 \\* +2026-11-20 15:30:10 +${year}-01-01 00:00 +nothing to do: zone 101: no day needs a pass$`,
-    ),
-  );
-  expect(lines.find((line) => line.startsWith("send-heartbeat"))).toMatch(
-    / - +- +- +no process runs it; it needs LONGWATCH_HEARTBEAT_URL$/,
-  );
-  const items = await listItems(run);
-  expect(items.flatMap(({ job, tick }) => (tick === null ? [] : job))).toEqual([...TICK_NAMES].sort());
-  expect(items.find(({ job }) => job === "walk-days")?.tick).toEqual({
-    expression: "0 0 0 1 1 *",
-    lastRun: { ...lastRun, at: new Date(RAN_AT).toISOString() },
-    nextAt: `${year}-01-01T00:00:00.000Z`,
-    off: null,
-  });
-});
+    const lines = (await run("list")).out.split("\n");
+    expect(lines.find((line) => line.startsWith("walk-days"))).toMatch(
+      new RegExp(
+        `^walk-days +0 0 0 1 1 \\* +2026-11-20 15:30:10 +${year}-01-01 00:00 +nothing to do: zone 101: no day needs a pass$`,
+      ),
+    );
+    expect(lines.find((line) => line.startsWith("send-heartbeat"))).toMatch(
+      / - +- +- +no process runs it; it needs LONGWATCH_HEARTBEAT_URL$/,
+    );
+    const items = await listItems(run);
+    expect(items.flatMap(({ job, tick }) => (tick === null ? [] : job))).toEqual([...TICK_NAMES].sort());
+    expect(items.find(({ job }) => job === "walk-days")?.tick).toEqual({
+      expression: "0 0 0 1 1 *",
+      lastRun: { ...lastRun, at: new Date(RAN_AT).toISOString() },
+      nextAt: `${year}-01-01T00:00:00.000Z`,
+      off: null,
+    });
+  },
+);
 
 testWays("the last run of any process is shown, and the expression of one that is alive", async ({ run }) => {
   const done = (at: number) => ({ at, result: "done", why: null }) as const;

@@ -17,7 +17,7 @@ afterAll(() => database.drop());
 
 const testWays = testBothWays(knownCommand, () => ({ database, now: NOW }));
 
-testWays(
+testWays.both(
   "a known source is added, listed, removed and audited with a masked address",
   async ({ run, by }) => {
     await clearAudit(database);

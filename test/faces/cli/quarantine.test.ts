@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { loadSubject } from "#faces/cli/commands.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
+import { shareDatabase } from "../../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { testBothWays } from "./both-ways.ts";
 import { insertHours, NOW, SEALED } from "./coverage-world.ts";
@@ -9,15 +9,12 @@ const quarantineCommand = await loadSubject("quarantine");
 const HOSTILE = `{"logId":{"\u001b[2J\u202e":1},"timestamp":${NOW - 1},"log":"from 203.0.113.7"}`;
 const READABLE = `{"logId":"a","timestamp":${NOW - 60_000}.25,"log":"{}","labels":{"ruleId":"942100"}}`;
 
-let database: MigratedDatabase;
+const database = await shareDatabase();
 
 beforeEach(async () => {
-  database = await createMigratedDatabase();
   await insertHours(database, NOW - (NOW % 3_600_000), 1, SEALED, 101);
   await insertHours(database, NOW - (NOW % 3_600_000), 1, SEALED, 102);
 });
-
-afterEach(() => database.drop());
 
 async function insert(raw: string, { zone = 101, isHeld = false } = {}): Promise<void> {
   await database.pool.query(
@@ -45,7 +42,7 @@ testWays("entries are listed with their reasons, newest first, harmless to a ter
   expect((await run("list", "--after", page.next)).out).toContain("#1 ");
 });
 
-testWays("an entry is shown with its text, and as bytes for a file", async ({ run }) => {
+testWays.both("an entry is shown with its text, and as bytes for a file", async ({ run }) => {
   await insert(HOSTILE);
   const { out } = await run("show", "#1");
   expect(out).toContain("entry #1 of zone 101, received 2026-11-20 15:10 UTC from the list");
@@ -69,7 +66,7 @@ testWays("nobody sees an entry that may contain an erased address", async ({ run
   expect((await run("retry", "1")).err).toContain("waits for the pseudonym key");
 });
 
-testWays("retry stores what can be read now, once, and names what it keeps", async ({ run, by }) => {
+testWays.both("retry stores what can be read now, once, and names what it keeps", async ({ run, by }) => {
   await insert(HOSTILE);
   await insert(READABLE);
   expect(await run("retry", "--zone", "101", ...by("alice"))).toEqual({

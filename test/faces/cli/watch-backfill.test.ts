@@ -1,12 +1,11 @@
-import { expect, onTestFinished, test, vi } from "vitest";
-import { advanceSearch } from "#db/proof/horizons.ts";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { describeBackfill, watchBackfill } from "#faces/cli/start/describe-running.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { EdgeError } from "#platform/edge-error.ts";
-import { createMigratedDatabase } from "../../db/migrated-database.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);
 const ZONES = [101, 102];
@@ -19,11 +18,17 @@ const REFUSED = new EdgeError({
   status: 401,
 });
 
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+beforeEach(() => database.pool.query("truncate coverage_windows"));
+afterAll(() => database.drop());
+
 async function openWatch(
   answer: (asked: { shieldZoneId: number }) => Promise<unknown> = () => Promise.reject(new Error("no")),
 ) {
-  const database = await createMigratedDatabase();
-  onTestFinished(() => database.drop());
   let printed = "";
   const stream = { isTTY: true, columns: 80, write: (text: string) => (printed += text) };
   // The platform cannot say how much there is: the bar does without.
@@ -46,18 +51,19 @@ async function openWatch(
     createProgressLine(stream),
     (problem, event) => problems.push(`${event}: ${problem}`),
     stopping.signal,
+    20,
   );
-  const searchAll = async (zoneId: number) => {
-    for (let startsAt = startOfHour(horizonAt(NOW)); startsAt < startOfHour(NOW); startsAt += HOUR_MS)
-      await advanceSearch(database.db, zoneId, { startsAt, searchedThrough: startsAt + HOUR_MS });
-  };
-  return { database, outage, watching, stopping, searchAll, problems, printed: () => printed };
+  const searchAll = (zoneId: number) =>
+    database.pool.query(
+      `insert into coverage_windows (zone_id, starts_at, searched_through)
+       select $1, hour, hour + interval '1 hour' from generate_series($2::timestamptz, $3, interval '1 hour') hour`,
+      [zoneId, new Date(startOfHour(horizonAt(NOW))), new Date(startOfHour(NOW) - HOUR_MS)],
+    );
+  return { outage, watching, stopping, searchAll, problems, printed: () => printed };
 }
 
 test("it ends with the number of stored events once every hour of every zone was searched", async () => {
-  const { database, watching, searchAll, printed } = await openWatch(() =>
-    Promise.resolve({ page: { total: 0 } }),
-  );
+  const { watching, searchAll, printed } = await openWatch(() => Promise.resolve({ page: { total: 0 } }));
   await searchAll(101);
   await vi.waitFor(() => expect(printed()).toContain("0 of 0 events"));
   await database.pool.query("update coverage_windows set stored_count = 20");
@@ -79,7 +85,7 @@ test("a platform that refuses the key is named at once, once, with the setting t
 });
 
 test("a zone that the platform does not answer for is left out of the bar and named", async () => {
-  const { database, printed, searchAll } = await openWatch(({ shieldZoneId }) =>
+  const { printed, searchAll } = await openWatch(({ shieldZoneId }) =>
     shieldZoneId === 102 ? Promise.reject(REFUSED) : Promise.resolve({ page: { total: 2_000 } }),
   );
   for (const zoneId of ZONES) await searchAll(zoneId);

@@ -85,7 +85,7 @@ test("S16: refusals are written down, but a flood of them fills no table: what i
   let now = 0;
   const { url } = await startArchive(database.url, { clock: () => now });
   const { key, keyId } = await makeKey(database, "reader");
-  await statuses(200, () => call(url, "/api/v1/keys?secret=canary", key));
+  await statuses(15, () => call(url, "/api/v1/keys?secret=canary", key));
   await vi.waitFor(async () => expect(await audit("scope.denied")).toHaveLength(10));
   now = 60_000;
   await call(url, "/api/v1/keys", key);
@@ -97,7 +97,7 @@ test("S16: refusals are written down, but a flood of them fills no table: what i
     subject: "GET /api/v1/keys",
     details: { network: "127.0.0.1", requestId: expect.any(String) },
   });
-  expect(entries.at(-1)?.details).toMatchObject({ notWritten: 190 });
+  expect(entries.at(-1)?.details).toMatchObject({ notWritten: 5 });
   expect(JSON.stringify(entries)).not.toContain("canary");
 });
 
@@ -133,14 +133,15 @@ test("S4: each key has its requests a minute, and every answer states how many a
 
 test("S4: an address has its requests a minute, with a key or without; probes have their own", async () => {
   const limits = { ...LIMITS, perAddressAndMinute: 3 };
-  const { url } = await startArchive(database.url, { limits, clock: () => 0 });
+  const { app, url } = await startArchive(database.url, { limits, clock: () => 0 });
   const { key } = await makeKey(database, "reader");
 
   expect(await statuses(3, () => call(url, "/nothing"))).toEqual([404, 404, 404]);
   expect((await call(url, "/metrics", key)).status).toBe(429);
   expect(await statuses(5, () => call(url, "/livez"))).toEqual(Array(5).fill(200));
-  const probes = await statuses(1_200, () => call(url, "/livez"));
-  expect([probes.slice(0, 1_195), probes.slice(1_195)]).toEqual([Array(1_195).fill(200), Array(5).fill(429)]);
+  // Without a socket, which costs most of a request.
+  for (let n = 0; n < 1_195; n++) expect((await app.inject("/livez")).statusCode).toBe(200);
+  expect(await statuses(2, () => call(url, "/livez"))).toEqual([429, 429]);
 });
 
 /** Returns the client address that the server derives from a request with this header. */

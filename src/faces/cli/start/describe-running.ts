@@ -112,6 +112,7 @@ function describeAttack({ zoneId, startsInMs, alertId }: RunningAttack, command:
   return `An attack on zone ${zoneId} ${when}. Its alert appears here, a minute later\nat most.`;
 }
 
+/** How often the progress is drawn. */
 const EVERY_MS = 500;
 /** The rate is measured over the last few seconds. */
 const RATE_OVER = 10;
@@ -133,6 +134,7 @@ export async function watchBackfill(
   line: Pick<ProgressLine, "update" | "clear">,
   onProblem: OnProblem,
   signal: AbortSignal,
+  everyMs = EVERY_MS,
 ): Promise<number | null> {
   const fromMs = startOfHour(horizonAt(app.clock()));
   const readTotals = createTotals(app, onProblem, signal);
@@ -150,7 +152,7 @@ export async function watchBackfill(
       if (samples.length > RATE_OVER) samples.shift();
       line.update(describeProgress(app, totals, seen.done, rateOf(samples)));
     }
-    await delay(EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
   line.clear();
   return null;
