@@ -35,20 +35,13 @@ export function checkAddress(url: string, allowPrivateNetworks: boolean): readon
 
 /** Delivery resolves names and then refuses a loopback address; this name needs no resolving. */
 function findLocalName(config: object, allowForAll: boolean): string[] {
-  const {
-    url,
-    host,
-    allowPrivateNetworks = allowForAll,
-  } = config as {
+  const { url, allowPrivateNetworks = allowForAll } = config as {
     readonly url?: string | Secret;
-    readonly host?: string;
     readonly allowPrivateNetworks?: boolean;
   };
-  const text = typeof url === "object" ? url.reveal() : url;
-  const name = text === undefined ? host : URL.parse(text)?.hostname;
-  const range = refuseLocalName(name ?? "", allowPrivateNetworks);
-  const field = text === undefined ? "host" : "url";
-  return range === null ? [] : [`${field}: localhost is not a public address (${range})`];
+  const text = typeof url === "object" ? url.reveal() : (url ?? "");
+  const range = refuseLocalName(URL.parse(text)?.hostname ?? "", allowPrivateNetworks);
+  return range === null ? [] : [`url: localhost is not a public address (${range})`];
 }
 
 /**

@@ -29,7 +29,8 @@ export function findSecretFault(text: string): string | null {
   if (text === "") return "must not be empty";
   if (/[\0\uFFFD]/.test(text)) return "must be text in UTF-8, not UTF-16 or another encoding";
   if (text.startsWith("\uFEFF")) return "must not begin with a byte order mark: save it as UTF-8 without one";
-  if (/[\r\n]/.test(text)) return "must have one line: the secret and nothing else";
+  if (/[\r\n]/.test(text) && !text.startsWith("-----BEGIN "))
+    return "must have one line: the secret and nothing else";
   return text === text.trim() ? null : "must not begin or end with a blank";
 }
 

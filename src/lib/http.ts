@@ -92,7 +92,7 @@ const ADDRESS: Readonly<Record<Server, string>> = {
   Redis: "REDIS_URL",
   "the service": "LONGWATCH_URL",
   "the issuer": "sign_in.issuer",
-  "the receiver": "url",
+  "the receiver": "its address",
 };
 
 /** Returns what to do about a failed TLS connection; null for any other error. */

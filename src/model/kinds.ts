@@ -221,6 +221,7 @@ export const FORWARD_KINDS = [
   "otlp",
   "loki",
   "azure-monitor",
+  "syslog",
   "webhook",
   "file",
 ] as const;

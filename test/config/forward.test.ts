@@ -82,7 +82,7 @@ test("every mistake of a destination is named at once, with path, value and rule
 zones: { 101: { name: shop } }
 forward:
   Upper: { kind: file, folder: /x }
-  a: { kind: syslog }
+  a: { kind: gelf }
   b: { kind: file, folder: events, max_megabytes: 0, colour: red }
   c:
     kind: webhook
@@ -96,7 +96,7 @@ forward:
 `;
   expect(mistakesIn(text, { PLAIN_URL: "http://10.0.0.7/x" })).toEqual([
     "forward.Upper: must be lower-case letters, digits, - and _, at most 63",
-    expect.stringMatching(/^forward\.a\.kind: "syslog": must be one of .*webhook, file$/),
+    expect.stringMatching(/^forward\.a\.kind: "gelf": must be one of .*webhook, file$/),
     'forward.b.folder: "events": must be an absolute path',
     "forward.b.max_megabytes: 0: must be at least 1",
     "forward.b.colour: is not a setting: known here: kind, folder, max_megabytes, zones, where, format, batch_events, start",

@@ -63,6 +63,7 @@ const OF_ONE_SCHEMA: ReadonlyMap<string, string> = new Map([
   ['["waiting","running","done","failed"]', "the state of a run, which the route makes from its times"],
   ['["overview","explorer","alerts","rules","coverage"]', "the pages that a saved view may be of"],
   ['["starttls","implicit","none"]', "a setting of the email channel"],
+  ['["tls","tcp"]', "a setting of the syslog destination"],
   ['["rules","addresses"]', "what a message counts instead of events"],
   ['["asn","country","path","rule","ja4"]', "the dimensions in which a zone's sources grow"],
   ['["inhibition","incident","few-addresses","group"]', "the mutes that are not a silence"],

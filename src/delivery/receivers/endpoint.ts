@@ -3,6 +3,7 @@
 import dns from "node:dns";
 import type { LookupFunction } from "node:net";
 import { Readable } from "node:stream";
+import { type ConnectionOptions, createSecureContext } from "node:tls";
 import ipaddr from "ipaddr.js";
 import { Agent, buildConnector, type Dispatcher, fetch, type RequestInit } from "undici";
 import { UsageError } from "#lib/errors.ts";
@@ -131,6 +132,35 @@ export function refuseLocalName(host: string, allowPrivateNetworks: boolean): st
 export function refuseHost(host: string, allowPrivateNetworks: boolean): string | null {
   const bare = host.replace(/^\[(.*)\]$/s, "$1").replace(/\.$/, "");
   return ipaddr.isValid(bare) ? refuseAddress(bare, allowPrivateNetworks) : null;
+}
+
+/** Returns why nothing would be sent to this host, which is a name or an address. */
+export function findHostMistakes(host: string, { allowPrivateNetworks = false }: NetworkPolicy): string[] {
+  const range = refuseHost(host, allowPrivateNetworks) ?? refuseLocalName(host, allowPrivateNetworks);
+  return range === null ? [] : [`${host} is not a public address (${range})`];
+}
+
+/**
+ * Returns the options of a TLS connection: the authorities that it trusts, and the certificate that it shows with its
+ * private key, both in one PEM text.
+ */
+export function toTlsOptions({ ca }: NetworkPolicy, own: Secret | undefined): ConnectionOptions {
+  const pem = own?.reveal();
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(pem === undefined ? {} : { cert: pem, key: pem }),
+    minVersion: "TLSv1.2",
+  };
+}
+
+/** Returns what is wrong with the certificate that a connection would show. */
+export function findCertificateMistakes(own: Secret | undefined): string[] {
+  try {
+    createSecureContext(toTlsOptions({}, own));
+    return [];
+  } catch {
+    return ["client_certificate: must hold a certificate and its private key in PEM"];
+  }
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -9,6 +9,7 @@ import { loki } from "./loki.ts";
 import { otlp } from "./otlp.ts";
 import type { AnySink, Sink } from "./sink.ts";
 import { splunk } from "./splunk.ts";
+import { syslog } from "./syslog.ts";
 import { webhook } from "./webhook.ts";
 
 /** Events that a destination gets, and their form. */
@@ -70,9 +71,16 @@ type OfKinds<Kinds extends readonly string[]> = {
 };
 
 /** The definition of every kind of sink, in the order of `FORWARD_KINDS`. */
-export const SINKS = [splunk, elastic, otlp, loki, azureMonitor, webhook, file] as const satisfies OfKinds<
-  typeof FORWARD_KINDS
->;
+export const SINKS = [
+  splunk,
+  elastic,
+  otlp,
+  loki,
+  azureMonitor,
+  syslog,
+  webhook,
+  file,
+] as const satisfies OfKinds<typeof FORWARD_KINDS>;
 
 /** Returns the definition of a kind of sink; undefined for an unknown kind. */
 export function findSink(kind: string): AnySink | undefined {

@@ -10,7 +10,7 @@ import {
   secretText,
 } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
-import { ALLOWED_BY, createGuardedConnector, refuseHost } from "../../endpoint.ts";
+import { ALLOWED_BY, createGuardedConnector, findHostMistakes, toTlsOptions } from "../../endpoint.ts";
 import { POST_TIMEOUT_MS, toUnreachable, withinTime } from "../../post.ts";
 import { MEMBER_ROWS, toEmailMessage } from "./email-message.ts";
 
@@ -33,11 +33,10 @@ const ADDRESS = /^[^\s<>()[\],;:"@\\]+@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)$/;
 
 function findMistakes({ host, tls, from, to, network = {} }: Options): string[] {
   const allowPrivate = network.allowPrivateNetworks ?? false;
-  const range = refuseHost(host, allowPrivate);
   const mistakes = [from, ...to]
     .filter((address) => !ADDRESS.test(address))
     .map((address) => `${JSON.stringify(address)} is not a bare address`);
-  if (range !== null) mistakes.push(`host: ${host} is not a public address (${range})`);
+  mistakes.push(...findHostMistakes(host, network).map((mistake) => `host: ${mistake}`));
   if (to.length === 0) mistakes.push("to: must have at least one address");
   if (tls === "none" && !allowPrivate)
     mistakes.push(`tls: none is allowed only if private addresses are allowed (${ALLOWED_BY})`);
@@ -59,7 +58,7 @@ function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTra
         else callback(error);
       });
     },
-    tls: { ...(network.ca === undefined ? {} : { ca: network.ca }), minVersion: "TLSv1.2" },
+    tls: toTlsOptions(network, undefined),
     ...(login === undefined ? {} : { auth: { user: login.user, pass: login.password.reveal() } }),
     // The mail contains its text only: nothing may be read from a file or fetched.
     disableFileAccess: true,
