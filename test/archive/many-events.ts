@@ -18,7 +18,8 @@ export async function storeMany(
      select '2026-11-18'::timestamptz + ((i / 3) * (86000000.0 / $1 * 3)) * interval '1 ms', 101, md5(i::text), 'search',
        'waf', (930000 + i % $3::integer)::text, '203.0.113.' || i % 255, 't13d1516h2_' || md5((i % 100)::text),
        'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/12' || i % 30,
-       'https://shop.example.test/catalog/item?id=' || i || '&q="' || repeat('x', $2::integer), (64000 + i % 900)::text, 'DE', 'block'
+       'https://shop.example.test/catalog/item?id=' || i || case when i % 16 = 0 then '&q="' else '&q=' end
+         || repeat('x', $2::integer), (64000 + i % 900)::text, 'DE', 'block'
      from generate_series(1, $1::integer) i`,
     [count, filler, rules],
   );

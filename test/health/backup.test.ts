@@ -46,10 +46,9 @@ async function hashTables(file: string): Promise<Record<string, string>> {
   );
 }
 
-function restored(url: string | null): Settings {
+function restored(url: string): Settings {
   const data = makeTemporaryFolder("restored");
-  const place = { LONGWATCH_DATA_DIR: data, LONGWATCH_ARCHIVE_DIR: path.join(data, "archive") };
-  return url === null ? place : { ...place, DATABASE_URL: url };
+  return { LONGWATCH_DATA_DIR: data, LONGWATCH_ARCHIVE_DIR: path.join(data, "archive"), DATABASE_URL: url };
 }
 
 const why = typeof older === "string" ? ` (skipped: ${older})` : "";
@@ -81,7 +80,7 @@ test(`a backup moves from the embedded Postgres to an older server and back, and
   expect(await run(moved, ["backup", "--out", second])).toMatchObject({ code: 0 });
   const verified = await run(moved, ["archive", "verify"]);
   expect(verified).toMatchObject({ code: 0, out: expect.stringContaining("nothing differs") });
-  const back = restored(null);
+  const back = restored((await createTestDatabase()).url);
   expect(await run(back, ["restore", second])).toMatchObject({ code: 0, err: "" });
   expect(await search(back)).toEqual(before);
   const third = nextFile();
