@@ -4,7 +4,7 @@ import type { Span } from "#model/horizon.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
-import { advice, alerts, alertTransitions, exclusions, silences } from "../schema/alerts.ts";
+import { advice, alerts, alertTransitions, exclusions, notes, silences } from "../schema/alerts.ts";
 import { eventRevisions as revisions } from "../schema/events.ts";
 import { channelStates, notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/people.ts";
@@ -131,6 +131,14 @@ const TABLES: readonly DerivedTable[] = [
     written: [savedViews.createdAt, savedViews.changedAt],
   },
   {
+    table: notes,
+    key: [notes.id],
+    json: [],
+    text: [notes.text, notes.link, notes.createdBy],
+    over: notes.at,
+    written: [notes.createdAt, notes.createdAt],
+  },
+  {
     table: knownSources,
     key: [knownSources.id],
     json: [],
@@ -178,7 +186,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error, verdicts, saved views, plans, known sources and exclusions are not counted.
+ * error, verdicts, saved views, notes, plans, known sources and exclusions are not counted.
  */
 export type DerivedCounts = Readonly<
   Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>

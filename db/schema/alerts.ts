@@ -126,3 +126,25 @@ export const exclusions = pgTable(
   },
   (t) => [uniqueIndex("exclusions_clause").on(t.zoneId, t.key)],
 );
+
+/**
+ * What people or their tools did to the sites and when, such as a deploy. Written by the API; read by the API, raise-alerts and
+ * judge-verdicts.
+ */
+export const notes = pgTable(
+  "notes",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    at: timestamp({ withTimezone: true }).notNull(),
+    /** Null: all zones. */
+    zoneId: integer(),
+    /** Hostile text, like the link. */
+    text: text().notNull(),
+    link: text(),
+    createdBy: text().notNull(),
+    createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** The deployment that a tool has sent; null for the note of a person. A deployment that is sent again is no second note. */
+    source: text().unique(),
+  },
+  (t) => [index("notes_at").on(t.at)],
+);

@@ -17,6 +17,7 @@ import {
   takeOverAlert,
   type UnnotifiedResolve,
 } from "#db/alerts/alerts.ts";
+import { readNotes } from "#db/alerts/notes.ts";
 import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import { askForVerdicts, readVerdicts } from "#db/detection/verdicts.ts";
@@ -41,6 +42,9 @@ const MISSED_SPIKE_MS = 24 * 3_600_000;
 const VERDICT_WAIT_MS = 2_500;
 /** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
 const MOST_JUDGED = 500;
+
+/** An alert that opened longer ago keeps what its messages said. */
+const NOTES_MS = 24 * 3_600_000;
 
 /** Alerts that notify nobody are written so many in one transaction. */
 const UNSENT_AT_ONCE = 500;
@@ -140,6 +144,7 @@ async function readContext(
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
+    notes: await readNotes(database.db, given.nowMs - NOTES_MS, given.nowMs),
     firstMinutes: await readFirstEventMinutes(database.db, zoneIds, startOfHistory(given.nowMs)),
     laterMessageOf: (channel: string) =>
       notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",

@@ -214,7 +214,7 @@ async function toMessage(
     decision: { alert, reason },
     was,
   }: ToRaise & { readonly decision: Decision; readonly was?: string | undefined },
-  { routing, nowMs, actions }: Context,
+  { routing, nowMs, notes, actions }: Context,
 ): Promise<AlertMessage> {
   const { spike, ownVerdicts } = assessment;
   const advice = await readAdvice(tx, assessment);
@@ -233,6 +233,7 @@ async function toMessage(
     verdict,
     was,
     learningUntilMs,
+    notes,
     actions,
   };
   const message = buildMessage({ ...facts, ...(marked !== "" && { marked }) });
@@ -272,7 +273,7 @@ async function refreshDetails(
   row: AlertRow,
   alert: AlertRecord,
   { assessment, members }: ToRaise,
-  { nowMs, actions }: Context,
+  { nowMs, notes, actions }: Context,
 ): Promise<void> {
   const { spike } = assessment;
   const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
@@ -287,7 +288,7 @@ async function refreshDetails(
     }
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
-    const built = buildMessage({ ...facts, learningUntilMs, actions });
+    const built = buildMessage({ ...facts, learningUntilMs, notes, actions });
     return { ...built, reason, links, marked: stored.marked, was: stored.was };
   };
   const details = message === null ? row.details : { message: refresh(message) };

@@ -4,6 +4,7 @@ import {
   type NewestRecords,
   type OpenedBlocks,
 } from "#archive/rules/records/find-records.ts";
+import { readNotes } from "#db/alerts/notes.ts";
 import { storeProposal } from "#db/detection/exclusions.ts";
 import {
   type AlertEvent,
@@ -24,6 +25,7 @@ import { templateOf } from "#detection/rules/verdict/path-template.ts";
 import { mostFrequent, spread } from "#detection/rules/verdict/requests.ts";
 import { toError } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { AFTER_NOTE_MS, describeNoteBefore } from "#model/note.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { hashEventKey } from "#model/waf-event.ts";
@@ -155,8 +157,10 @@ async function readEvidence(parts: Parts, { spike, look }: DueVerdict): Promise<
     usualSenders.set(address, Math.max(most, usualSenders.get(address) ?? 0));
   }
   const background = { usualSenders, usualPerHour: perHour };
+  const notes = await readNotes(db, openedAt - AFTER_NOTE_MS, openedAt + 1);
+  const began = describeNoteBefore(notes, { zoneId, openedAtMs: openedAt });
   const { peak } = spike;
-  return { ...alert, ...background, events, others, nearby, requests, usual, crawler, lasting, peak };
+  return { ...alert, ...background, events, others, nearby, requests, usual, crawler, lasting, began, peak };
 }
 
 /** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */

@@ -1,3 +1,4 @@
+import { noteOperations } from "#alerts/notes.ts";
 import { alertOperations } from "#alerts/operations/alerts.ts";
 import { explainAlert } from "#alerts/operations/verdict.ts";
 import { silenceOperations } from "#alerts/silences/silences.ts";
@@ -54,6 +55,7 @@ export const OPERATIONS = [
   explainAlert,
   showBlockList,
   ...silenceOperations,
+  ...noteOperations,
   testRoutes,
   ...keyOperations,
   ...sessionOperations,

@@ -105,6 +105,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
   /** The key may be the password of HTTP Basic. */
   readonly takesBasic?: true;
+  /** The body may have more members, which nobody reads: a webhook of others. */
+  readonly takesMore?: true;
   /** Returns the answer in another form than JSON, with its media type; null for JSON. A client that accepts only JSON gets JSON. */
   readonly render?: (
     output: z.output<Output>,

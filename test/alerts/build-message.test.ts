@@ -7,6 +7,7 @@ import { buildMessage } from "#alerts/rules/message/build-message.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { createActionStates } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
@@ -39,6 +40,26 @@ test("a message has the rule, the zone, the counts, the usual count and the top 
     links: [],
     howToSilence: "longwatch silences add --zone 101 --rule=942100 --for 2h --reason 'why'",
   });
+});
+
+test("a message says what was noted on its zone in the half hour before, unless its verdict says so", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const facts = { alertId: 7, fingerprint: "f", alert: alerts[0] as AlertRecord, reason: "first" } as const;
+  const noted = (minutes: number, text: string, zoneId: number | null = null) => ({
+    atMs: NOW - minutes * MINUTE_MS,
+    zoneId,
+    text,
+  });
+  const detailsOf = (notes: ReturnType<typeof noted>[], verdict?: StoredVerdict) =>
+    buildMessage({ ...facts, spike: alertSpike(), advice: pending, notes, verdict }).details ?? [];
+  const began = 'began 4 min after "deploy 1.4.2"';
+  expect(detailsOf([noted(20, "new rule set"), noted(4, "deploy 1.4.2", 101)])).toContain(began);
+  expect(detailsOf([noted(0, "deploy 1.4.2")])).toContain('began with "deploy 1.4.2"');
+  for (const one of [noted(31, "too early"), noted(-1, "too late"), noted(4, "of another zone", 102)])
+    expect(detailsOf([one]).join()).not.toContain("began");
+  const verdict = { ...verdictOf({ said: "misfire" }), for: [`It ${began}.`] };
+  expect(detailsOf([noted(4, "deploy 1.4.2")], verdict)).not.toContain(began);
 });
 
 test("a message counts actions by the words of the configuration, and names the words that are not known", () => {

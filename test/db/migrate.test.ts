@@ -31,6 +31,7 @@ const TABLES = [
   "judged_hours",
   "known_sources",
   "leases",
+  "notes",
   "notifications",
   "pages",
   "platform_health",

@@ -282,6 +282,10 @@ test("an erasure of an IPv6 network of 64 bits covers what the source series kno
   await database.pool.query(`insert into known_sources (kind, pattern, reason, created_by)
     values ('ip', '2001:db8:1:2::/64', 'ours', 'ann'), ('ip', '203.0.113.0/24', 'ours', 'ann')`);
   await database.pool.query(
+    `insert into notes (at, text, link, created_by)
+     values (now(), 'block 2001:db8:1:2::1', 'https://ci.example/?ip=2001:db8:1:2::2', '2001:db8:1:2::3')`,
+  );
+  await database.pool.query(
     `insert into review_plans (zone_id, created_at, name, note, created_by, plan)
      values (101, now(), 'for 2001:db8:1:2::1', '2001:db8:1:2::2', 'ann', '{"exclusions":[{"rule":"942100","path":"/by/2001:db8:1:2::3"}]}')`,
   );

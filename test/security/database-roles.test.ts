@@ -123,6 +123,13 @@ test("S21: over the role that answers, everything works that is done over HTTP",
   const wanted = { matchers: { zone: [101] }, reason: "test", durationMinutes: 5 };
   const silence = await ask(url, "/api/v1/silences", key, post(wanted, 201));
   await ask(url, `/api/v1/silences/${String(silence["id"])}`, key, { method: "DELETE" });
+  for (const [path, body] of [
+    ["known-sources", { ua: "Pingdom*", reason: "monitor" }],
+    ["notes", { text: "deploy 1.4.2", zone: 101 }],
+  ] as const) {
+    const { id } = await ask<{ id: number }>(url, `/api/v1/${path}`, key, post(body, 201));
+    await ask(url, `/api/v1/${path}/${id}`, key, { method: "DELETE" });
+  }
   await ask(url, "/shield/event-logs/101/search", key, post({ ...window, groupBy: ["ruleId"], buckets: 9 }));
   await ask(url, "/shield/event-logs/101/search", key, post({ ...window, query: "x" }));
   await ask(url, "/shield/event-logs/101/export", key, post(window)).catch(noJson);
@@ -137,6 +144,10 @@ test("S21: over the role that answers, everything works that is done over HTTP",
     "events.exported",
     "key.created",
     "key.revoked",
+    "known-source.added",
+    "known-source.removed",
+    "note.added",
+    "note.deleted",
     "silence.added",
     "silence.expired",
   ]);

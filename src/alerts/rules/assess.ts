@@ -4,6 +4,7 @@ import type { ActionStates } from "#model/action-class.ts";
 import type { AdviceRow } from "#model/advice.ts";
 import type { LaterMessage } from "#model/alert-message.ts";
 import { isSentByFew } from "#model/ip-address.ts";
+import type { Note } from "#model/note.ts";
 import { isLearning, isRuleKind, isSumRule, lastingChanges } from "#model/rules.ts";
 import type { SourceTraits, Subject } from "#model/subject.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
@@ -31,6 +32,8 @@ export interface Context {
   readonly sameMisfires?: ReadonlySet<number>;
   /** The minutes (since the epoch) of the zones' first events. A zone that is left out is older than a day. */
   readonly firstMinutes?: ReadonlyMap<number, number>;
+  /** Notes of the day before. Left out: none. */
+  readonly notes?: readonly Note[];
   /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
   /** Left out: the built-in words. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptio
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
 import { known } from "#operations/fields.ts";
-import { placeMembers, type Shape } from "#operations/input-schema.ts";
+import { placeMembers } from "#operations/input-schema.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type PerformContext, perform } from "#operations/perform.ts";
 import { findMistakes, Refusal } from "#operations/refusal.ts";
@@ -137,7 +137,7 @@ function gather({ params, query, body }: FastifyRequest): Record<string, unknown
 }
 
 function describe(
-  { tag, summary, description, output, example, created, goesOn, render: renders }: Operation,
+  { tag, summary, description, output, example, created, goesOn, takesMore, render: renders }: Operation,
   { params, query, body }: ReturnType<typeof placeMembers>,
 ): NonNullable<RouteShorthandOptions["schema"]> {
   return {
@@ -146,7 +146,9 @@ function describe(
     ...(description === undefined ? {} : { description }),
     ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
     ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
-    ...(Object.keys(body).length === 0 ? {} : { body: toBody(body, example) }),
+    ...(Object.keys(body).length === 0
+      ? {}
+      : { body: toBody(takesMore === true ? z.object(body) : z.strictObject(body), example) }),
     response:
       output instanceof z.ZodVoid
         ? { 204: output }
@@ -163,11 +165,12 @@ function describe(
 }
 
 /** Returns the schema of the body. A body whose members are all optional is optional too. */
-function toBody(shape: Shape, example: Readonly<Record<string, unknown>> | undefined): z.ZodType {
-  const members = z.strictObject(shape);
+function toBody(members: z.ZodObject, example: Readonly<Record<string, unknown>> | undefined): z.ZodType {
   const body = members.safeParse({}).success ? members.nullish() : members;
   if (example === undefined) return body;
-  const shown = Object.fromEntries(Object.entries(example).filter(([name]) => Object.hasOwn(shape, name)));
+  const shown = Object.fromEntries(
+    Object.entries(example).filter(([name]) => Object.hasOwn(members.shape, name)),
+  );
   return body.meta({ examples: [shown] });
 }
 

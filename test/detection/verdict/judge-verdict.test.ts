@@ -42,6 +42,12 @@ describe("a verdict", () => {
     expect(judge(told)).toMatchObject({ said, title });
   });
 
+  test("gives a note before a misfire as its first reason, and changes no odds because of it", () => {
+    const began = 'began 4 min after "deploy 1.4.2"';
+    expect(judge({ began })).toEqual({ ...judge({}), for: [`It ${began}.`, judge({}).for[0]] });
+    expect(judge({ ...ATTACK, began })).toEqual(judge(ATTACK));
+  });
+
   test("says attack for a scan with 120 requests of each address, with the scan as its first reason", () => {
     expect(judge({ ...SCANNER, number: 119 }).said).toBe("scanner");
     const deep = judge({ ...SCANNER, number: 120 });

@@ -4,6 +4,7 @@ import { type ActionStates, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { describeNoteBefore, type Note, toReason } from "#model/note.ts";
 import { describeLearning } from "#model/rules.ts";
 import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { isGraver, isPersons } from "#model/words.ts";
@@ -33,6 +34,8 @@ export interface MessageFacts {
   readonly members?: readonly AlertSpike[];
   /** The end of the zone's first day, epoch ms; left out after it. */
   readonly learningUntilMs?: number | undefined;
+  /** Notes of the day before. */
+  readonly notes?: readonly Note[] | undefined;
   /** Default: the built-in words. */
   readonly actions?: ActionStates | undefined;
 }
@@ -54,6 +57,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     was,
     marked,
     learningUntilMs,
+    notes = [],
     actions: { classify } = BUILT_IN_ACTIONS,
   } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
@@ -76,6 +80,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     headline: headlineOf(spike, alert.state),
     ...describeFurther(spike, verdict, [
       ...describeMute(alert),
+      ...describeBegin(spike, notes, verdict),
       ...(learningUntilMs === undefined ? [] : [describeLearning(learningUntilMs)]),
     ]),
     ...(members.length === 0 ? {} : listMembers(alertId, members)),
@@ -141,6 +146,16 @@ function describeFurther(
   }
   const details = [...first, ...describeSeverity(spike, verdict)];
   return details.length === 0 ? {} : { details };
+}
+
+/** Returns which note the alert began after, unless the reasons of its verdict say so. */
+function describeBegin(
+  spike: AlertSpike,
+  notes: readonly Note[],
+  verdict: MessageFacts["verdict"],
+): string[] {
+  const began = describeNoteBefore(notes, spike);
+  return began === null || verdict?.for.includes(toReason(began)) === true ? [] : [began];
 }
 
 /** Returns why the severity of a rule's spike is what it is. The addresses are those that the verdict counts, as everywhere in a message. */

@@ -71,6 +71,8 @@ export interface VerdictEvidence {
   readonly crawler: string | null;
   /** Events of the last two hours relative to those of the alert's first two hours; null before the verdict at 6 hours. */
   readonly lasting: number | null;
+  /** The note after which the alert began, as `describeNoteBefore` says it; null or left out without one. */
+  readonly began?: string | null;
   /** The largest count of the spike so far; left out if it is not known. */
   readonly peak?: number;
 }

@@ -11,6 +11,7 @@ import {
   type VerdictTime,
   type VerdictWord,
 } from "#model/kinds.ts";
+import { toReason } from "#model/note.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { isResponseRule } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
@@ -176,6 +177,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
           ? [describeResponses(evidence.ruleId)]
           : []),
         ...(decides === null ? [] : [reasons[decides]]),
+        // A deploy is what misfires follow. An attack does not begin because of one.
+        ...(said === "misfire" && evidence.began != null ? [toReason(evidence.began)] : []),
         ...(isAttack ? [isDeepScan ? `It is a deep scan: ${describeScan(counts)}.` : reasons.idiom] : []),
         ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
       ]),

@@ -40,6 +40,14 @@ export const useSilences = (state: readonly Silence["state"][]) =>
 export const useSilencePreview = (matchers: NewSilence["matchers"]) =>
   useOperation("silences.preview", { matchers }, { enabled: Object.keys(matchers).length > 0 });
 
+/** What people noted about the sites of this time, such as deploys. */
+export const useNotes = (sinceMs: number, untilMs: number, zone: number | null) =>
+  useOperation(
+    "notes.list",
+    { since: sinceMs, until: untilMs, zone, limit: 100 },
+    { refetchInterval: 60_000, enabled: untilMs > sinceMs && sinceMs > 0 },
+  );
+
 export const useAddSilence = () => useChange("silences.add");
 
 /** Acknowledges, resolves or marks an alert, or resolves one attacker of an incident. */

@@ -3,10 +3,12 @@ import { Skeleton } from "@mantine/core";
 import { lazy, Suspense, useMemo } from "react";
 import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
 import { type Known, markIncomplete } from "../api/of-zones.ts";
+import { useNotes } from "../api/queries.ts";
 import { filterAction } from "../state/filters.ts";
 import { useSpan } from "../state/span.ts";
+import { useZones } from "../state/zones.ts";
 import { ACTION_COLOURS } from "../style/words.ts";
-import type { TimeSeriesProps } from "./time-series.tsx";
+import type { NoteMark, TimeSeriesProps } from "./time-series.tsx";
 
 // Loaded while the page asks for the numbers of its first chart, not after them.
 const loading = import("./time-series.tsx");
@@ -20,11 +22,21 @@ export function chartHeight(plotPx: number): number {
   return plotPx + LEGEND_PX;
 }
 
-/** The chart. Its library is a script of its own. */
-export function TimeSeries(props: TimeSeriesProps) {
+const NO_NOTES: readonly NoteMark[] = [];
+
+/** The chart, with the notes of its time on it. Its library is a script of its own. */
+export function TimeSeries({ zone, ...props }: Omit<TimeSeriesProps, "notes"> & { readonly zone?: number }) {
+  const { only } = useZones();
+  const { timesMs, widthMs } = props;
+  const [first = 0, last = 0] = [timesMs[0], timesMs.at(-1)];
+  const { data } = useNotes(first, last + widthMs, zone ?? only?.id ?? null);
+  const notes = useMemo(
+    () => data?.items.map(({ id, at, text }) => ({ id, atMs: Date.parse(at), text })) ?? NO_NOTES,
+    [data],
+  );
   return (
     <Suspense fallback={<Skeleton height={chartHeight(props.height ?? 180)} animate={false} />}>
-      <Chart {...props} />
+      <Chart {...props} notes={notes} />
     </Suspense>
   );
 }

@@ -2,9 +2,10 @@ import "uplot/dist/uPlot.min.css";
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
-import { formatDecimal } from "#lib/format.ts";
+import { formatDecimal, many } from "#lib/format.ts";
 import { formatCount, formatMoment, formatOffset } from "../style/words.ts";
 import { Swatch } from "./facts.tsx";
+import { Payload } from "./payload.tsx";
 import classes from "./time-series.module.css";
 
 interface Series {
@@ -26,6 +27,14 @@ interface Marker {
   readonly kind: "opened" | "resolved";
 }
 
+/** Something that a person or a tool noted. */
+export interface NoteMark {
+  readonly id: number;
+  readonly atMs: number;
+  /** Hostile text. */
+  readonly text: string;
+}
+
 export interface TimeSeriesProps {
   /** Starts of the buckets. */
   readonly timesMs: readonly number[];
@@ -35,6 +44,7 @@ export interface TimeSeriesProps {
   /** Lines over the bars. The area between two lines is shaded. */
   readonly lines?: readonly Line[] | undefined;
   readonly markers?: readonly Marker[];
+  readonly notes: readonly NoteMark[];
   /** Buckets whose counts may be too low. */
   readonly incomplete?: readonly boolean[];
   readonly height?: number;
@@ -53,7 +63,7 @@ export default function TimeSeries(props: TimeSeriesProps) {
   latest.current = props;
   const scheme = useComputedColorScheme("dark");
   const [pointed, setPointed] = useState<number | null>(null);
-  const { timesMs, series, lines, markers, incomplete, height = 180, label } = props;
+  const { timesMs, series, lines, markers, notes, incomplete, height = 180, label } = props;
   const chart = useRef<uPlot | null>(null);
   const shape = JSON.stringify([
     series.map(({ id, colour }) => [id, colour]),
@@ -83,7 +93,7 @@ export default function TimeSeries(props: TimeSeriesProps) {
 
   useEffect(() => {
     chart.current?.setData(toData(latest.current));
-  }, [timesMs, series, lines, markers, incomplete]);
+  }, [timesMs, series, lines, markers, notes, incomplete]);
 
   const at = pointed === null ? undefined : timesMs[pointed];
   return (
@@ -116,8 +126,29 @@ export default function TimeSeries(props: TimeSeriesProps) {
             alert opened{markers?.some(({ kind }) => kind === "resolved") ? ", ▽ resolved" : ""}
           </span>
         ) : null}
+        <NoteNames notes={notes} />
       </figcaption>
     </figure>
+  );
+}
+
+/** The newest notes are named, because each takes a line on a phone. */
+const MOST_NAMED = 3;
+
+function NoteNames({ notes }: Pick<TimeSeriesProps, "notes">) {
+  const more = notes.length - MOST_NAMED;
+  return (
+    <>
+      {notes.slice(0, MOST_NAMED).map(({ id, atMs, text }) => (
+        <span key={id}>
+          <span className={classes["note"]} aria-hidden="true">
+            ◆
+          </span>{" "}
+          {formatMoment(atMs)} <Payload prose text={text} />
+        </span>
+      ))}
+      {more > 0 ? <span>and {many(more, "further note")}</span> : null}
+    </>
   );
 }
 
@@ -221,7 +252,10 @@ function toOptions(
     ...(lines.length === 2 ? { bands: [{ series: [first, first + 1], fill: shade }] } : {}),
     hooks: {
       drawClear: [(plot) => shadeIncomplete(plot, latest.current, resolve("var(--lw-line-strong)"))],
-      draw: [(plot) => drawMarkers(plot, latest.current.markers ?? [], resolve)],
+      draw: [
+        (plot) => drawMarkers(plot, latest.current.markers ?? [], resolve),
+        (plot) => drawNotes(plot, latest.current.notes, resolve("var(--lw-accent)")),
+      ],
       setCursor: [(plot) => setPointed(plot.cursor.idx ?? null)],
       setSelect: [
         (plot) => {
@@ -305,6 +339,34 @@ function drawMarkers(plot: uPlot, markers: readonly Marker[], resolve: (colour: 
     ctx.closePath();
     if (kind === "opened") ctx.fill();
     else ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/** A diamond on the axis of time, and a line up. */
+function drawNotes(plot: uPlot, notes: readonly NoteMark[], colour: string): void {
+  const { ctx, bbox } = plot;
+  const size = 4 * devicePixelRatio;
+  const bottom = bbox.top + bbox.height;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.fillStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([2, 4]);
+  for (const { atMs } of notes) {
+    const x = plot.valToPos(atMs / 1_000, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bottom);
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.moveTo(x, bottom - 2 * size);
+    ctx.lineTo(x + size, bottom - size);
+    ctx.lineTo(x, bottom);
+    ctx.lineTo(x - size, bottom - size);
+    ctx.closePath();
+    ctx.fill();
   }
   ctx.restore();
 }

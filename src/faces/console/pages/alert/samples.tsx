@@ -121,6 +121,7 @@ export function AlertCurve({ alert, during }: Props) {
           <TimeSeries
             {...toDetectorChart(points, during)}
             widthMs={MINUTE_MS}
+            {...(zoneId === null ? {} : { zone: zoneId })}
             markers={[
               { atMs: firedMs, kind: "opened" },
               ...(resolvedAt === null ? [] : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const }]),
