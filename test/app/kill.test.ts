@@ -31,26 +31,31 @@ function writeHistory(dataDir: string): void {
   });
 }
 
-/** `npm start` without any setting, in a folder of its own. */
+/** `npm start` without any setting, in a folder of its own. `warned` returns what it wrote to its log. */
 function start(dataDir: string) {
   const service = spawn(process.execPath, [path.join(root, "src", "main.ts"), "start"], {
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
     detached: true,
     env: {
       ...quickEnvironment(),
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
-      LONGWATCH_LOG_LEVEL: "error",
+      LONGWATCH_LOG_LEVEL: "warn",
     },
   });
   const exited = once(service, "exit").then(([code, signal]) => (code ?? signal) as number | string);
   onTestFinished(() => killGroup(service));
-  let printed = "";
+  let [printed, warned] = ["", ""];
   service.stdout.setEncoding("utf8").on("data", (text: string) => {
     printed += text;
   });
-  return { service, exited, printed: () => printed };
+  service.stderr.setEncoding("utf8").on("data", (text: string) => {
+    warned += text;
+  });
+  return { service, exited, printed: () => printed, warned: () => warned };
 }
+
+type Service = ReturnType<typeof start>;
 
 function killGroup({ pid }: ChildProcess): void {
   try {
@@ -95,8 +100,35 @@ async function shownIds(dataDir: string, until = Number.POSITIVE_INFINITY): Prom
   return zones.flat().sort();
 }
 
+/** Waits until the service has stored more events than `before`. */
+async function waitForEvents(dataDir: string, { service }: Service, before: number): Promise<void> {
+  await vi.waitFor(async () => {
+    if (readRuntimeFile(dataDir)?.pid !== service.pid) throw new Error("not up yet");
+    expect(await countStored(dataDir)).toBeGreaterThan(before);
+  }, WAIT);
+}
+
+/** Expects that the signal ends the service with 0, that it warns of nothing, and that no process of it is left. */
+async function expectQuietStop(
+  dataDir: string,
+  { service, exited, warned }: Service,
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const running = readRuntimeFile(dataDir);
+  const before = warned();
+  service.kill(signal);
+  expect(await exited).toBe(0);
+  expect(warned()).toBe(before);
+  expect(readRuntimeFile(dataDir)).toBeNull();
+  for (const url of [running?.databaseUrl, running?.emulator?.url]) {
+    const port = Number(new URL(url ?? "").port);
+    const client = new pg.Client({ host: "127.0.0.1", port, user: "nobody", database: "none" });
+    await expect(client.connect()).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  }
+}
+
 test(
-  "killed in the middle of the backfill, started again: every event once, buckets that add up, an end within seconds",
+  "stopped and killed in the middle of the backfill, started again: every event once, buckets that add up, and each stop leaves nothing running",
   async () => {
     const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-kill-"));
     // If root runs the tests, Postgres runs as another user, who has to enter the folder: else its files lie on disk.
@@ -105,41 +137,45 @@ test(
 
     writeHistory(dataDir);
     const first = start(dataDir);
-    await vi.waitFor(async () => {
-      expect(readRuntimeFile(dataDir)).not.toBeNull();
-      expect(await countStored(dataDir)).toBeGreaterThan(2_000);
-    }, WAIT);
-    killGroup(first.service);
-    await first.exited;
+    await waitForEvents(dataDir, first, 0);
+    const stored = await countStored(dataDir);
+    expect(first.warned()).toBe("");
+    await expectQuietStop(dataDir, first, "SIGTERM");
     expect(first.printed()).not.toContain("History complete");
 
     const second = start(dataDir);
-    await vi.waitFor(() => expect(second.printed()).toContain("History complete"), WAIT);
+    await waitForEvents(dataDir, second, stored + 1_000);
+    killGroup(second.service);
+    await second.exited;
+    expect(second.printed()).not.toContain("History complete");
+
+    const third = start(dataDir);
+    await vi.waitFor(() => expect(third.printed()).toContain("History complete"), WAIT);
     // Events that come later than the search looks back are found by a pass over the list, minutes from now.
     const shown = await shownIds(dataDir, Date.now() - 15 * 60_000);
     expect(shown.length).toBeGreaterThan(12_500);
-    let stored: string[] = [];
-    await vi.waitFor(async () => {
-      stored = await storedIds(dataDir);
-      const known = new Set(stored);
-      expect(shown.filter((id) => !known.has(id))).toEqual([]);
-    }, WAIT);
-    const shownSince = new Set(await shownIds(dataDir));
-    expect(stored.filter((id) => !shownSince.has(id))).toEqual([]);
-    expect(new Set(stored).size).toBe(stored.length);
+    await expectStored(dataDir, shown);
     await expectTrueBuckets(dataDir);
 
-    const third = start(dataDir);
-    expect(await third.exited).toBe(2);
-
-    const url = readRuntimeFile(dataDir)?.databaseUrl;
-    second.service.kill("SIGINT");
-    expect(await second.exited).toBe(0);
-    const client = new pg.Client({ connectionString: url });
-    await expect(client.connect()).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    const fourth = start(dataDir);
+    expect(await fourth.exited).toBe(2);
+    await expectQuietStop(dataDir, third, "SIGINT");
   },
   4 * WAIT.timeout,
 );
+
+/** Expects that these events are stored, each event once, and nothing that the emulator has not shown. */
+async function expectStored(dataDir: string, shown: readonly string[]): Promise<void> {
+  let stored: string[] = [];
+  await vi.waitFor(async () => {
+    stored = await storedIds(dataDir);
+    const known = new Set(stored);
+    expect(shown.filter((id) => !known.has(id))).toEqual([]);
+  }, WAIT);
+  const shownSince = new Set(await shownIds(dataDir));
+  expect(stored.filter((id) => !shownSince.has(id))).toEqual([]);
+  expect(new Set(stored).size).toBe(stored.length);
+}
 
 async function expectTrueBuckets(dataDir: string): Promise<void> {
   const url = readRuntimeFile(dataDir)?.databaseUrl ?? "";

@@ -13,14 +13,18 @@ import { writeSchedule } from "../support/write-schedule.ts";
 
 const WAIT = { timeout: 120_000, interval: 200 };
 
+/** The service raises no alert about a disk of this size. The disk takes only as much memory as is written. */
+const LARGE_MB = 100_000;
+/** Less than the cluster and the log that the test writes. */
+const SMALL_MB = 500;
+
 /** In memory where that is possible: making a cluster waits for the disk most of its time. */
-function makeFolder(): string {
-  // The service raises no alert about a disk of this size. The disk takes only as much memory as is written.
-  const disk = mountSmallDisk(100_000);
+function openDisk() {
+  const disk = mountSmallDisk(LARGE_MB);
   const folder = disk?.folder ?? mkdtempSync(path.join(tmpdir(), "longwatch-outage-"));
   chmodSync(folder, 0o755);
   onTestFinished(() => (disk === null ? rmSync(folder, { recursive: true, force: true }) : disk.remove()));
-  return folder;
+  return { disk, dataDir: path.join(folder, "longwatch") };
 }
 
 /** The service with its own Postgres in this folder, on an emulator of the platform that is here. */
@@ -63,22 +67,29 @@ const lastPoll = async (dataDir: string) =>
     ],
   );
 
-test("after kill -9 of its Postgres the service polls on by itself, logs the outage and shows it in `status`", async () => {
-  const dataDir = makeFolder();
-  const service = await startService(dataDir, {});
+/** Returns what `status` prints, and its exit code. */
+async function readStatus(dataDir: string) {
+  const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
+  return { code: await status.exited, printed: status.printed() };
+}
+
+test("after kill -9 of its Postgres the service polls on by itself and shows the outage in `status`; a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {
+  const { disk, dataDir } = openDisk();
+  const receiver = await startWebhookReceiver();
+  onTestFinished(() => receiver.close());
+  const service = await startService(dataDir, receiver.env);
   await expect.poll(() => lastPoll(dataDir), WAIT).toBeGreaterThan(0);
 
   const [pid] = readFileSync(path.join(findCluster(dataDir), "postmaster.pid"), "utf8").split("\n");
   process.kill(Number(pid), "SIGKILL");
   const killedAt = Date.now() / 1_000;
-
   await expect.poll(() => service.printed(), WAIT).toContain("embedded Postgres restarted");
   await expect.poll(() => lastPoll(dataDir).catch(() => 0), WAIT).toBeGreaterThan(killedAt);
   expect(service.printed()).toMatch(/"reason":"signal 9".*"msg":"embedded Postgres ended"/);
-  const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
+  const restarted = await readStatus(dataDir);
   // The oldest hours of so young a copy are near their loss, which needs no attention.
-  expect([0, 3]).toContain(await status.exited);
-  const lines = status.printed().trimEnd().split("\n");
+  expect([0, 3]).toContain(restarted.code);
+  const lines = restarted.printed.trimEnd().split("\n");
   expect(lines.at(-1)).toMatch(
     /^The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\.$/,
   );
@@ -88,21 +99,14 @@ test("after kill -9 of its Postgres the service polls on by itself, logs the out
     ? lines.slice(lines.indexOf("Needs attention:") + 1, -1)
     : [];
   expect(attention.filter((line) => !expired.test(line))).toEqual([]);
-});
 
-test("a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {
-  const disk = mountSmallDisk(500);
   if (disk === null) {
     context.skip("this user may not mount a disk");
     return;
   }
-  onTestFinished(() => disk.remove());
-  const receiver = await startWebhookReceiver();
-  onTestFinished(() => receiver.close());
-  const dataDir = path.join(disk.folder, "longwatch");
-  const service = await startService(dataDir, receiver.env);
   const isAboutDatabase = ({ alertId }: { alertId: number }) => alertId === 0;
-
+  expect(receiver.received.filter(isAboutDatabase)).toEqual([]);
+  disk.shrink(SMALL_MB);
   // Writes to the server's log only; without room for its next file the server ends. What its end gives back is taken again.
   const write = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
   await expect
@@ -120,16 +124,14 @@ test("a full disk that ends its Postgres is alerted without the database, named 
     severity: "critical",
     headline: expect.stringMatching(/disk .*is full.*\(mounted at .*longwatch-disk/),
   });
-  const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
-  expect(await status.exited).toBe(1);
-  expect(status.printed()).toMatch(/its embedded Postgres has been down since/);
-  expect(status.printed()).toMatch(/No space left on device/);
-  expect(status.printed()).toMatch(
-    /The disk is full: the disk of .* free\. Free space or enlarge the disk\./,
-  );
-  expect(status.printed()).not.toContain("DATABASE_URL");
+  const down = await readStatus(dataDir);
+  expect(down.code).toBe(1);
+  expect(down.printed).toMatch(/its embedded Postgres has been down since/);
+  expect(down.printed).toMatch(/No space left on device/);
+  expect(down.printed).toMatch(/The disk is full: the disk of .* free\. Free space or enlarge the disk\./);
+  expect(down.printed).not.toContain("DATABASE_URL");
 
-  disk.enlarge(1_500);
+  disk.enlarge(3 * SMALL_MB);
   const enlargedAt = Date.now() / 1_000;
   await expect.poll(() => lastPoll(dataDir).catch(() => 0), WAIT).toBeGreaterThan(enlargedAt);
 });

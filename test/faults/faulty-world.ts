@@ -1,5 +1,8 @@
 import { onTestFinished } from "vitest";
 import type { Emulator, EmulatorOptions } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { KEPT_MS, startOfHour } from "#model/horizon.ts";
+import { FIRST_WATCHED } from "#proof/rules/judge-hour.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
@@ -9,6 +12,8 @@ import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 /** A platform, the network to it, and a database. Platform and network can be made to fail. */
 export interface FaultyWorld {
   readonly emulator: Emulator;
+  /** Start of the first hour that the service has to prove, epoch ms. */
+  readonly firstHour: number;
   /** The connections that the test itself uses. */
   readonly database: MigratedDatabase;
   readonly toPlatform: TcpProxy;
@@ -19,20 +24,44 @@ export interface FaultyWorld {
   inspect(isComplete?: boolean): Promise<string[]>;
 }
 
-export async function openFaultyWorld(options: EmulatorOptions = {}): Promise<FaultyWorld> {
-  const emulator = await openEmulator({
+export interface FaultyWorldOptions extends EmulatorOptions {
+  /**
+   * True if the service has yet to search every hour of the horizon. By default the hours before the history are known to be
+   * unwatched, except the last one, because a world of 72 hours costs a search of each.
+   */
+  readonly isFirstStart?: boolean;
+}
+
+export async function openFaultyWorld({
+  isFirstStart = false,
+  ...options
+}: FaultyWorldOptions = {}): Promise<FaultyWorld> {
+  const emulatorOptions = {
     zones: [ZONE],
     historyHours: 6,
     eventsPerSecond: 0.03,
     pageSize: 60,
     ...options,
-  });
+  };
+  const emulator = await openEmulator(emulatorOptions);
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
+  const oldestHour = startOfHour(emulator.now()) - KEPT_MS;
+  const firstHour = isFirstStart
+    ? oldestHour
+    : startOfHour(emulator.now()) - (emulatorOptions.historyHours + 1) * HOUR_MS;
+  if (!isFirstStart)
+    await database.pool.query(
+      `insert into coverage_windows (zone_id, starts_at, searched_through, state, gap_reason)
+       select $1, hour, hour + interval '1 hour', 'gap', $2
+       from generate_series($3::timestamptz, $4, interval '1 hour') as hour`,
+      [ZONE, FIRST_WATCHED, new Date(oldestHour), new Date(firstHour - HOUR_MS)],
+    );
   const toPlatform = await startTcpProxy(emulator.port);
   onTestFinished(() => toPlatform.close());
   return {
     emulator,
+    firstHour,
     database,
     toPlatform,
     openReplica(over = {}) {

@@ -1,6 +1,5 @@
 import { onTestFinished } from "vitest";
 import { readCoveredHours } from "#db/proof/covered-hours.ts";
-import type { EmulatorOptions } from "#emulator/emulator.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { DIMENSIONS } from "#platform/contract/event-logs.ts";
@@ -9,7 +8,7 @@ import { oracle } from "../emulator/support.ts";
 import type { Dimension } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { isConcerned } from "./concerned-jobs.ts";
-import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
+import { type FaultyWorld, type FaultyWorldOptions, openFaultyWorld } from "./faulty-world.ts";
 import { findBreaches, readShown, type ShownEvent } from "./invariants.ts";
 import { ZONE } from "./replica.ts";
 
@@ -50,8 +49,8 @@ interface LyingHour {
 }
 
 /** Opens a service whose platform can lie, and an oracle that knows what the platform has shown truthfully. */
-export async function openLyingWorld(options: EmulatorOptions = {}): Promise<LyingWorld> {
-  const world = await openFaultyWorld({ historyHours: 16, eventsPerSecond: 0.012, lateShare: 0, ...options });
+export async function openLyingWorld(options: FaultyWorldOptions = {}): Promise<LyingWorld> {
+  const world = await openFaultyWorld({ historyHours: 8, eventsPerSecond: 0.012, lateShare: 0, ...options });
   const { emulator, database } = world;
   const liar = await startLyingPlatform({ url: emulator.url, now: () => emulator.now(), isWitnessed: true });
   onTestFinished(() => liar.close());
@@ -144,7 +143,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     const now = emulator.now();
     const forgetting = liar.tallies().filter(({ lie }) => lie.kind === "forgets");
     const kept = forgetting.map(({ lie }) => lie.keptMs ?? Number.POSITIVE_INFINITY);
-    const keptFrom = endedAt - Math.min(68 * HOUR_MS, ...kept);
+    const keptFrom = Math.max(endedAt - Math.min(68 * HOUR_MS, ...kept), world.firstHour);
     const isJudged = (hour: number) => hour >= keptFrom && mustBeSealed(hour, now);
     const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
     stored = await readIds(database);

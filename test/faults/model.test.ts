@@ -5,10 +5,7 @@ import { horizonAt } from "#model/horizon.ts";
 import { draws } from "../support/sample.ts";
 import { anyAction, openModel } from "./pipeline-model.ts";
 
-/**
- * Number of scripts of each test. fast-check prints the seed, the path and the actions of a failure; TEST_SEED=n
- * draws it again.
- */
+/** Number of scripts. fast-check prints the seed, the path and the actions of a failure; TEST_SEED=n draws it again. */
 const RUNS = Number(process.env["TEST_RUNS"] ?? draws(1, 4));
 const BUDGET_MS = 600_000;
 
@@ -16,7 +13,7 @@ const script = fc.array(anyAction, { minLength: 20, maxLength: 45 });
 // Shrinking creates a database for every try. That is worth it by hand, but too slow for the gate.
 const settings = { numRuns: RUNS, endOnFailure: process.env["TEST_RUNS"] === undefined };
 
-test("for random faults in any order, every promise holds after every step", {
+test("for random faults in any order, every promise holds after every step; when the faults end, every event is stored, counted and notified within two hours", {
   timeout: BUDGET_MS,
 }, async () => {
   await fc.assert(
@@ -26,18 +23,6 @@ test("for random faults in any order, every promise holds after every step", {
         await model.act(action);
         expect(await model.inspect(), `after ${JSON.stringify(action)}`).toEqual([]);
       }
-    }),
-    settings,
-  );
-});
-
-test("when the faults end, every event is stored, counted and notified within two hours", {
-  timeout: BUDGET_MS,
-}, async () => {
-  await fc.assert(
-    fc.asyncProperty(script, fc.nat({ max: 999 }), async (actions, seed) => {
-      const model = await openModel(seed);
-      for (const action of actions) await model.act(action);
       await model.calmDown();
       expect(await model.inspect(true)).toEqual([]);
       const now = model.world.emulator.now();

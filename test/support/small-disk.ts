@@ -8,6 +8,8 @@ import { findProgram } from "./find-program.ts";
 export interface SmallDisk {
   readonly folder: string;
   enlarge(megabytes: number): void;
+  /** What is on the disk must fit the smaller one. */
+  shrink(megabytes: number): void;
   /** Takes all room that is free now, in the file `fill`. */
   fill(): void;
   remove(): void;
@@ -22,6 +24,7 @@ export function mountSmallDisk(megabytes: number): SmallDisk | null {
     execFileSync(mounter, ["-t", "tmpfs", "-o", `${options},mode=0755`, "tmpfs", folder], {
       stdio: "ignore",
     });
+  const resize = (other: number) => void mount(`remount,size=${other}m`);
   try {
     mount(`size=${megabytes}m`);
   } catch {
@@ -34,7 +37,8 @@ export function mountSmallDisk(megabytes: number): SmallDisk | null {
       const append = 'dd if=/dev/zero of="$1" oflag=append conv=notrunc bs=1M 2>/dev/null || true';
       execFileSync("sh", ["-c", append, "sh", path.join(folder, "fill")]);
     },
-    enlarge: (larger) => void mount(`remount,size=${larger}m`),
+    enlarge: resize,
+    shrink: resize,
     remove() {
       // Unmounted lazily, because a server that is just ending may hold a file of the disk.
       execFileSync(unmounter, ["-l", folder]);
