@@ -147,6 +147,7 @@ export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
 const CHANNELS = [
   ...["alertmanager", "discord", "email", "jira-service-management", "opsgenie", "pagerduty"],
   ...["slack", "slack-bot", "teams", "terminal", "webhook"],
+  ...["google-chat", "mattermost", "ntfy", "pushover", "telegram"],
 ];
 
 /** Channels that send the requests of another one. */

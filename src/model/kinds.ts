@@ -211,6 +211,11 @@ export const CHANNEL_KINDS = [
   "opsgenie",
   "jira-service-management",
   "email",
+  "mattermost",
+  "google-chat",
+  "telegram",
+  "ntfy",
+  "pushover",
 ] as const;
 export type ChannelKind = (typeof CHANNEL_KINDS)[number];
 

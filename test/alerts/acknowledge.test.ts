@@ -61,6 +61,9 @@ async function fire(): Promise<number> {
   return alert?.id ?? 0;
 }
 
+/** The channels that update one message per alert. */
+const EDITING = ["slack-bot", "discord", "mattermost", "telegram", "ntfy"];
+
 test("an acknowledgement updates messages in place, and is sent to no channel that would notify", async () => {
   const alertId = await fire();
   await deliver();
@@ -71,7 +74,7 @@ test("an acknowledgement updates messages in place, and is sent to no channel th
   await deliver();
 
   const news = new Map(CHANNELS.map((kind) => [kind, asked(kind).slice(before.get(kind))]));
-  for (const kind of ["webhook", "slack", "teams", "alertmanager"])
+  for (const kind of ["webhook", "slack", "teams", "alertmanager", "google-chat", "pushover"])
     expect([kind, news.get(kind)]).toEqual([kind, []]);
   const [event, edit, change, genie] = ["pagerduty", "slack-bot", "discord", "opsgenie"].map(
     (kind) => news.get(kind)?.[0],
@@ -84,7 +87,7 @@ test("an acknowledgement updates messages in place, and is sent to no channel th
   expect(change).toMatchObject({ method: "PATCH", path: expect.stringContaining("/messages/42") });
   expect(change?.body).toContain("Acknowledged by alice");
   expect(genie?.path).toMatch(/\/acknowledge\?identifierType=alias$/);
-  for (const kind of ["pagerduty", "slack-bot", "discord", "opsgenie", "jira-service-management"])
+  for (const kind of ["pagerduty", "opsgenie", "jira-service-management", ...EDITING])
     expect(news.get(kind)).toHaveLength(1);
 });
 
@@ -100,7 +103,7 @@ test("an assignment updates messages in place, notifies nobody, and later messag
   for (const kind of CHANNELS)
     expect([kind, asked(kind).length - (before.get(kind) ?? 0)]).toEqual([
       kind,
-      Number(kind === "slack-bot" || kind === "discord"),
+      Number(EDITING.includes(kind)),
     ]);
   const edit = asked("slack-bot").at(-1);
   expect(edit?.path).toContain("chat.update");

@@ -16,7 +16,7 @@ import { createSelfSigned } from "./support/self-signed.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, "example").toString("base64")}`;
 const certificate = createSelfSigned("localhost");
-const env = { URL: "", SECRET, TOKEN: "x".repeat(32) };
+const env = { URL: "", SECRET, TOKEN: "x".repeat(32), BOT: "1:x" };
 
 /** A receiver with a certificate that no public authority has signed. */
 async function startHttps(kind: string) {
@@ -56,6 +56,11 @@ const CHANNELS: Record<string, string> = {
   opsgenie: "api_key_env: TOKEN, url: ORIGIN",
   "jira-service-management": "api_key_env: TOKEN, url: ORIGIN",
   alertmanager: "url_env: URL",
+  mattermost: `token_env: TOKEN, channel: ${"c".repeat(26)}, url: ORIGIN`,
+  "google-chat": "url_env: URL",
+  telegram: 'token_env: BOT, chat: "-1001", url: ORIGIN',
+  ntfy: "url_env: URL",
+  pushover: "token_env: TOKEN, user_env: TOKEN, url: ORIGIN",
 };
 
 test.each(Object.entries(CHANNELS))(

@@ -42,7 +42,10 @@ test("every probe that fails doubles the pause: up to a minute for pagers, two f
     "terminal",
   ] as const)
     expect([pager, pausesOf(pager)]).toEqual([pager, [30, 60, 60, 60, 60, 60]]);
-  for (const chat of ["slack", "slack-bot", "teams", "discord"] as const)
+  for (const chat of [
+    ...(["slack", "slack-bot", "teams", "discord"] as const),
+    ...(["mattermost", "google-chat", "telegram", "ntfy", "pushover"] as const),
+  ])
     expect([chat, pausesOf(chat)]).toEqual([chat, [30, 60, 120, 120, 120, 120]]);
   expect(pausesOf("email")).toEqual([30, 60, 120, 240, 300, 300]);
 });

@@ -11,7 +11,17 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-const IN_PARTS = ["webhook", "slack", "slack-bot", "teams", "opsgenie", "jira-service-management"];
+const IN_PARTS = [
+  "webhook",
+  "slack",
+  "slack-bot",
+  "teams",
+  "opsgenie",
+  "jira-service-management",
+
+  "mattermost",
+  "google-chat",
+];
 
 describe.each(IN_PARTS)("%s", (kind) => {
   const answer = ANSWERS[kind] ?? PLAIN_ANSWER;

@@ -86,6 +86,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   "opsgenie-key": "of-an-example",
   "jira-key": "of-an-example",
   "smtp-password": "of-an-example",
+  "telegram-token": "123456:of-an-example",
   "hook-authority": createSelfSigned("hooks.example.com").cert,
 };
 const MORE_ENV = { HOOK_URL: "https://hooks.example.com/in", SHOP_URL: "https://hooks.example.com/shop" };

@@ -130,6 +130,16 @@ export interface ChannelCapabilities {
   readonly limits: MessageLimits;
 }
 
+const CHAT = { longestPauseMs: 2 * 60_000, renewAfterMs: null } as const;
+/** What chats have in common that update one message per alert. */
+export const EDITED_CHAT = {
+  ...CHAT,
+  laterTransitions: "update-in-place",
+  showsAcknowledgements: true,
+} as const;
+/** What chats have in common that post each transition. */
+export const POSTED_CHAT = { ...CHAT, laterTransitions: "post-anew", showsAcknowledgements: false } as const;
+
 interface MessageLimits {
   /** The largest message. Null if the receiver has no limit. */
   readonly message: { readonly most: number; readonly unit: "characters" | "bytes" } | null;

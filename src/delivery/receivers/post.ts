@@ -1,6 +1,7 @@
 /** Posts a request to a receiver. */
 import { createHash } from "node:crypto";
 import type { Dispatcher } from "undici";
+import type { z } from "zod";
 import { needsNotification } from "#delivery/rules/message/write-document.ts";
 import type { Clock } from "#lib/clock.ts";
 import { adviseTls, parseRetryAfter, readBody } from "#lib/http.ts";
@@ -8,8 +9,8 @@ import type { Secret } from "#lib/secret.ts";
 import { startDeadline } from "#lib/waiting.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { Notifier, SenderContext, SendOptions, SendResult } from "./channel-definition.ts";
-import { classifyStatus, DeliveryError } from "./delivery-error.ts";
-import { type Endpoint, openEndpoint } from "./endpoint.ts";
+import { classifyStatus, DeliveryError, readReply as readAnswer } from "./delivery-error.ts";
+import { type Endpoint, extendEndpoint, openEndpoint } from "./endpoint.ts";
 
 /** Limit for a receiver's answer, from which usually an error word or a reference is read. */
 const MAX_REPLY_BYTES = 16 * 1_024;
@@ -36,6 +37,10 @@ export interface PostRequest {
    * answer is not judged. A failure that the answer names is returned as its status.
    */
   readonly confirms?: (reply: { readonly status: number; readonly body: string }) => boolean | number;
+  /** The vendor's phrases for a refusal that an error may repeat. No other text of an answer is repeated, except one word. */
+  readonly phrases?: readonly string[];
+  /** Returns the pause in milliseconds that a refusal asks for in its body; null if it asks for none. */
+  readonly readPause?: (body: string) => number | null;
   /** A longer answer is cut. Default 16 KiB. */
   readonly maxReplyBytes?: number;
 }
@@ -47,14 +52,14 @@ export interface Reply {
 }
 
 /**
- * Returns a provider's error word, such as `invalid_blocks`. Nothing else of a reply is repeated, because the reply may
- * contain the sent message.
+ * Returns a provider's error word, such as `invalid_blocks`, or one of its known phrases. Nothing else of a reply is
+ * repeated, because the reply may contain the sent message.
  */
-async function readErrorWord(response: Dispatcher.ResponseData, secrets: readonly Secret[]): Promise<string> {
-  const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
-  const word = body.toString("latin1").trim();
+function findErrorWord(body: string, secrets: readonly Secret[], phrases: readonly string[]): string {
+  const word = body.trim();
   const isWord = /^[a-z]+(?:_[a-z]+)*$/.test(word) && word.length <= 40;
-  return isWord && !secrets.some((secret) => secret.reveal().includes(word)) ? `, ${word}` : "";
+  const said = isWord ? word : phrases.find((phrase) => body.includes(phrase));
+  return said === undefined || secrets.some((secret) => secret.reveal().includes(said)) ? "" : `, ${said}`;
 }
 
 /** Returns the error for a 2xx answer of a receiver that does not have the message, or of a program in front of it. */
@@ -71,8 +76,9 @@ function only(value: string | string[] | undefined): string | undefined {
 async function readReply(
   response: Dispatcher.ResponseData,
   endpoint: Endpoint,
-  { clock, secrets = [], accepts = [], maxReplyBytes = MAX_REPLY_BYTES, confirms }: PostRequest,
+  request: PostRequest,
 ): Promise<Reply> {
+  const { clock, secrets = [], accepts = [], maxReplyBytes = MAX_REPLY_BYTES, confirms } = request;
   const { statusCode: status, headers } = response;
   const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
   const verdict = classifyStatus(status, retryAfterMs);
@@ -85,8 +91,12 @@ async function readReply(
     if (confirmed !== true) throw toUnconfirmed(endpoint.host, status, confirmed);
     return reply;
   }
-  const word = await readErrorWord(response, [endpoint.path, ...secrets]);
-  throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${status}${word}` });
+  const refusal = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
+  const body = refusal.toString("latin1");
+  const word = findErrorWord(body, [endpoint.path, ...secrets], request.phrases ?? []);
+  const pauseMs = request.readPause?.(body) ?? null;
+  const waiting = pauseMs === null || verdict.disposition !== "wait" ? {} : { waitMs: pauseMs };
+  throw new DeliveryError({ ...waiting, ...verdict, text: `${endpoint.host} answered ${status}${word}` });
 }
 
 /** Returns the code of a failed connection. Its message may contain the request or internal addresses. */
@@ -217,6 +227,54 @@ export function createPoster(
       const parts = toBodies(message).map((body) => ({ endpoint, body: JSON.stringify(body), confirms }));
       return postParts(parts, options, sending);
     };
+  };
+}
+
+interface JsonApi<Answer> {
+  readonly url: Secret;
+  /** Credentials by their fields in the configuration. Each must be one word of ASCII. */
+  readonly credentials: Readonly<Record<string, Secret | undefined>>;
+  /** Further texts that no error may repeat. */
+  readonly secrets?: readonly Secret[];
+  readonly mistakes?: readonly string[];
+  readonly headers?: PostRequest["headers"];
+  /** The answer by which the vendor says that it has the message. */
+  readonly answer: z.ZodType<Answer>;
+  readonly phrases?: readonly string[];
+  readonly readPause?: NonNullable<PostRequest["readPause"]>;
+}
+
+interface JsonCall extends Pick<PostRequest, "method" | "accepts"> {
+  /** Path below the API's address. */
+  readonly path?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Sent as form data instead of JSON, for a message with a file. */
+  readonly form?: readonly FormPart[];
+}
+
+/**
+ * Opens an API that takes JSON. Its calls return the vendor's answer, which is null if it was lost or is an accepted failure;
+ * they throw DeliveryError, or the signal's reason.
+ * @throws {UsageError} for a bad URL or credential
+ */
+export function openApi<Answer>(options: SenderContext & { readonly name: string }, api: JsonApi<Answer>) {
+  const { name, clock, network = {}, timeoutMs = POST_TIMEOUT_MS } = options;
+  const { url, credentials, headers = {}, answer, ...known } = api;
+  const words = Object.entries(credentials).filter(
+    (entry): entry is [string, Secret] => entry[1] !== undefined,
+  );
+  const bad = words.filter(([, word]) => !/^[\x21-\x7e]+$/.test(word.reveal()));
+  const mistakes = [...(api.mistakes ?? []), ...bad.map(([field]) => `${field}: must be one word`)];
+  const endpoint = openEndpoint(name, url, network, mistakes);
+  const secrets = [...(api.secrets ?? []), ...words.map(([, word]) => word)];
+  const confirms = ({ body }: { readonly body: string }) => readAnswer(body, answer) !== null;
+  return async (body: object, { signal }: Pick<SendOptions, "signal">, call: JsonCall = {}) => {
+    const { path = "", query, form, ...how } = call;
+    const sent = form === undefined ? { body: JSON.stringify(body) } : toFormData(form);
+    const request = { headers, ...sent, ...known, ...how, secrets, confirms, timeoutMs, clock, signal };
+    const at = path === "" && query === undefined ? endpoint : extendEndpoint(endpoint, path, query);
+    const reply = await post(at, request);
+    return { ...reply, answer: readAnswer(reply.body, answer) };
   };
 }
 

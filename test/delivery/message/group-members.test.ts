@@ -6,7 +6,7 @@ import {
   toMembersFile,
 } from "#delivery/rules/message/group-members.ts";
 import { stringsOf } from "../support/characters.ts";
-import { FORMS } from "../support/forms.ts";
+import { countNamed, FORMS } from "../support/forms.ts";
 import { HOSTILE } from "../support/hostile.ts";
 import { incidentWith } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";
@@ -26,9 +26,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
       const bodies = render(incidentWith(RULES, { reason }));
       for (const body of bodies) check(body);
       const ids = idsIn(shown(bodies));
-      // Alertmanager shows the worst ones and the command that lists the others.
-      const named = kind === "alertmanager" ? 10 : RULES;
-      const all = Array.from({ length: named }, (_, index) => String(100_000 + index));
+      const all = Array.from({ length: countNamed(kind, RULES) }, (_, index) => String(100_000 + index));
       expect(all.filter((id) => !ids.has(id))).toEqual([]);
       expect(bodies.length).toBeLessThanOrEqual(11);
     },

@@ -5,12 +5,17 @@ import {
   toPostedReference,
 } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord.ts";
-import { toEmailMessage } from "#delivery/receivers/channels/email/email-message.ts";
+import { toEmailMessage } from "#delivery/receivers/channels/email/email.ts";
+import { toGoogleChatMessage } from "#delivery/receivers/channels/google-chat/google-chat.ts";
 import { toJiraRequests } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
+import { toMattermostPost } from "#delivery/receivers/channels/mattermost/mattermost.ts";
+import { toNtfyNotification } from "#delivery/receivers/channels/ntfy/ntfy.ts";
 import { toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import { toPagerDutyEvent } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
+import { toPushoverMessage } from "#delivery/receivers/channels/pushover/pushover.ts";
 import { toSlackMessage } from "#delivery/receivers/channels/slack/slack.ts";
 import { toTeamsMessage } from "#delivery/receivers/channels/teams/teams.ts";
+import { toTelegramText } from "#delivery/receivers/channels/telegram/telegram.ts";
 import { renderTerminal } from "#delivery/receivers/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#delivery/receivers/channels/webhook/webhook-body.ts";
@@ -31,6 +36,11 @@ const RENDERERS: Readonly<Record<string, (message: AlertMessage) => unknown>> = 
   alertmanager: (message) => toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 1 }),
   opsgenie: toOpsgenieRequests,
   "jira-service-management": toJiraRequests,
+  mattermost: toMattermostPost,
+  "google-chat": toGoogleChatMessage,
+  telegram: toTelegramText,
+  ntfy: toNtfyNotification,
+  pushover: toPushoverMessage,
   email: (message) => toEmailMessage(message, "longwatch.example"),
 };
 

@@ -82,17 +82,22 @@ function captureOf(kind: string, transition: string): string {
   return `${fence}text\n${text}\n${fence}`;
 }
 
+/** The page explains these once for all kinds. */
+const COMMON = ["allow_private_networks", "ca_file"];
+
 /** The settings of a kind, from the schema that the file is read with. */
 function settingsOf(kind: string): string {
-  const fields = channelFields.get(kind);
-  if (fields === undefined) throw new Error(`no kind ${kind}`);
+  const all = channelFields.get(kind);
+  if (all === undefined) throw new Error(`no kind ${kind}`);
+  const fields = all.filter(({ key }) => !COMMON.includes(key));
   if (fields.length === 0) return "No settings besides `kind`.";
   const named = (isRequired: boolean) =>
     fields
       .filter((field) => field.isRequired === isRequired)
       .map(nameField)
       .join(", ");
-  return `Needed: ${named(true)}. Optional: ${named(false)}.`;
+  const optional = named(false);
+  return `Needed: ${named(true)}.${optional === "" ? "" : ` Optional: ${optional}.`}`;
 }
 
 function nameField({ key, secret, fields }: EntryField): string {
@@ -107,7 +112,7 @@ const nameSecret = (key: string) => `\`${key}_file\` or \`${key}_env\``;
 export const KINDS: readonly ChannelKind[] = CHANNELS.map(({ kind }) => kind);
 
 const CAPTURE = /<!-- capture ([a-z-]+) ([a-z]+) -->\n[\s\S]*?<!-- \/capture -->/g;
-const SETTINGS = /<!-- settings ([a-z-]+) -->\n[\s\S]*?<!-- \/settings -->/g;
+const SETTINGS = /^(?:Needed|No settings).* <!-- settings ([a-z-]+) -->$/gm;
 
 /** The document with everything between its markers made anew. */
 export function fillDocument(text: string): string {
@@ -115,9 +120,7 @@ export function fillDocument(text: string): string {
     .replace(CAPTURE, (_, kind: string, transition: string) => {
       return `<!-- capture ${kind} ${transition} -->\n\n${captureOf(kind, transition)}\n\n<!-- /capture -->`;
     })
-    .replace(SETTINGS, (_, kind: string) => {
-      return `<!-- settings ${kind} -->\n\n${settingsOf(kind)}\n\n<!-- /settings -->`;
-    });
+    .replace(SETTINGS, (_, kind: string) => `${settingsOf(kind)} <!-- settings ${kind} -->`);
 }
 
 /** Returns the shown transitions as `kind transition`. */

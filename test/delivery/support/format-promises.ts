@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
+import { sample } from "#test/support/sample.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
 import {
@@ -17,6 +18,9 @@ import {
 } from "./messages.ts";
 
 const REASONS = ["first", "again", "worse", "repeat", "advice", "turned", "settled", "resolved"] as const;
+/** The others show what one of these shows, so only the soak fills them with every hostile text. */
+const SHOWN = ["first", "advice", "resolved"];
+const FILLED = sample(REASONS, (reason) => !SHOWN.includes(reason));
 export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
 
 function stateOf(reason: AlertMessage["reason"]): Partial<AlertMessage> {
@@ -72,7 +76,7 @@ export function describeFormat(
     expect(ofRule.includes(text) ? ofRule : named).toContain(named);
   });
 
-  describe.each(REASONS)("as %s", (reason) => {
+  describe.each(FILLED)("as %s", (reason) => {
     test.each(Object.entries(HOSTILE))("%s links nothing and hides nothing (F71)", (_name, text) => {
       const shown = stringsOf(check(messageSaying(text, stateOf(reason))))
         .join("\n")

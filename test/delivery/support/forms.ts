@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { z } from "zod";
+import { z } from "zod";
 import { MAX_BODY_BYTES as POST_BYTES } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
 import { SLACK_LIMITS } from "#delivery/receivers/channels/slack/slack.ts";
@@ -9,11 +9,17 @@ import type { ChannelKind } from "#model/kinds.ts";
 import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
 import { discordRequest } from "../channels/discord/schema.ts";
 import { emailMessage } from "../channels/email/schema.ts";
+import { googleChatMessage } from "../channels/google-chat/schema.ts";
 import { jiraRequests } from "../channels/jira-service-management/schema.ts";
+import { mattermostPost, mattermostText } from "../channels/mattermost/schema.ts";
+import { ntfyNotification } from "../channels/ntfy/schema.ts";
 import { opsgenieRequests } from "../channels/opsgenie/schema.ts";
 import { pagerDutyRequest } from "../channels/pagerduty/schema.ts";
+import { pushoverMessage } from "../channels/pushover/schema.ts";
 import { slackWords } from "../channels/slack/schema.ts";
 import { teamsRequest } from "../channels/teams/schema.ts";
+import { telegramFile, telegramText } from "../channels/telegram/schema.ts";
+import { capabilitiesOf } from "./capabilities.ts";
 import { stringsOf } from "./characters.ts";
 import { NOW } from "./receiver.ts";
 
@@ -50,11 +56,23 @@ const CHECKS: Readonly<Record<ChannelKind, Form["check"]>> = {
   pagerduty: valid(pagerDutyRequest),
   opsgenie: valid(opsgenieRequests),
   "jira-service-management": valid(jiraRequests),
+  mattermost: valid(z.union([mattermostPost, mattermostText])),
+  "google-chat": valid(googleChatMessage),
+  // The file is larger than any text of a message.
+  telegram: (body) => (typeof body === "string" ? valid(telegramText)(body) : valid(telegramFile)(body)),
+  ntfy: valid(ntfyNotification),
+  pushover: valid(pushoverMessage),
   alertmanager: (body) => {
     below(POST_BYTES + 1)(body);
     valid(alertmanagerRequest)(JSON.parse(String(body)));
   },
 };
+
+/** These show the worst rules of an incident and the command that lists the others, and name no other rule. */
+const NAMES_FEW = ["alertmanager", "ntfy", "pushover"];
+/** How many of the rules of an incident a kind names. */
+export const countNamed = (kind: string, rules: number) =>
+  NAMES_FEW.includes(kind) ? capabilitiesOf(kind as ChannelKind).limits.memberRows : rules;
 
 /** Every kind there is. */
 export const FORMS: Readonly<Record<string, Form>> = Object.fromEntries(

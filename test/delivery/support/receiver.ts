@@ -2,14 +2,20 @@ import type { LookupFunction } from "node:net";
 import type { Notifier, SendOptions } from "#delivery/receivers/channel-definition.ts";
 import { alertmanager } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { discord } from "#delivery/receivers/channels/discord/discord.ts";
+import { googleChat } from "#delivery/receivers/channels/google-chat/google-chat.ts";
 import { jiraServiceManagement } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
+import { mattermost } from "#delivery/receivers/channels/mattermost/mattermost.ts";
+import { ntfy } from "#delivery/receivers/channels/ntfy/ntfy.ts";
 import { opsgenie } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import { pagerduty } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
+import { pushover } from "#delivery/receivers/channels/pushover/pushover.ts";
 import { slack } from "#delivery/receivers/channels/slack/slack.ts";
 import { slackBot } from "#delivery/receivers/channels/slack-bot/slack-bot.ts";
 import { teams } from "#delivery/receivers/channels/teams/teams.ts";
+import { telegram } from "#delivery/receivers/channels/telegram/telegram.ts";
 import { webhook } from "#delivery/receivers/channels/webhook/webhook.ts";
 import { createSecret } from "#lib/secret.ts";
+import { digest } from "#model/fingerprint.ts";
 
 /** Must show up in no error, log line or row. */
 export const CANARY = "xoxcanary-Zm9vYmFy";
@@ -18,6 +24,8 @@ export const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes
 export const NOW = Date.UTC(2026, 10, 21, 14, 10);
 const network = { allowPrivateNetworks: true };
 
+export const CHANNEL_ID = "c".repeat(26);
+export const POST_ID = "p".repeat(26);
 export const ROUTING_KEY = `${CANARY}-0123456789abc`;
 
 /** The channels that post, each pointed at `origin`, with the canary in path and query. */
@@ -101,6 +109,53 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  mattermost: (origin, timeoutMs = 20_000) =>
+    mattermost.open({
+      name: "team",
+      token: createSecret(CANARY),
+      channel: CHANNEL_ID,
+      url: `${origin}/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  "google-chat": (origin, timeoutMs = 20_000) =>
+    googleChat.open({
+      name: "space",
+      url: createSecret(`${origin}/v1/spaces/AAA/messages?key=${CANARY}&token=${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  telegram: (origin, timeoutMs = 20_000) =>
+    telegram.open({
+      name: "group",
+      token: createSecret(`1:${CANARY}`),
+      chat: "-1001",
+      url: `${origin}/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  ntfy: (origin, timeoutMs = 20_000) =>
+    ntfy.open({
+      name: "phone",
+      url: createSecret(`${origin}/${CANARY}`),
+      token: createSecret(`tk_${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  pushover: (origin, timeoutMs = 20_000) =>
+    pushover.open({
+      name: "phone",
+      token: createSecret(CANARY),
+      user: createSecret(`u${CANARY}`),
+      url: `${origin}/1/messages.json`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
 };
 
 /** The answer of a receiver of a kind, the reference in it, and the outcome of a cut answer. */
@@ -109,6 +164,9 @@ interface Answer {
   readonly reference: string | null;
   readonly cut: { readonly providerReference: string | null } | { readonly code: "ENDPOINT_UNAVAILABLE" };
 }
+
+/** The name that ntfy gets for the alert of `messageOf`. */
+export const SEQUENCE = digest(["episode-7"]);
 
 export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { providerReference: null } };
 
@@ -123,6 +181,19 @@ export const ANSWERS: Readonly<Record<string, Answer>> = {
   },
   discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
   alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },
+  mattermost: { body: { id: POST_ID }, reference: POST_ID, cut: { providerReference: null } },
+  "google-chat": { ...PLAIN_ANSWER, body: { name: "spaces/AAA/messages/BBB.BBB" } },
+  telegram: {
+    body: { ok: true, result: { message_id: 42, chat: { id: -1001 } } },
+    reference: "-1001:42",
+    cut: { providerReference: null },
+  },
+  ntfy: {
+    body: { id: "xE73Iyuabi", time: 1_732_197_780, event: "message" },
+    reference: SEQUENCE,
+    cut: { providerReference: SEQUENCE },
+  },
+  pushover: { ...PLAIN_ANSWER, body: { status: 1, request: "647d2300-702c-4b38-8b2f-d56326ae460b" } },
   "slack-bot": {
     body: { ok: true, channel: "C0123", ts: "1732197780.000100" },
     reference: "C0123:1732197780.000100",

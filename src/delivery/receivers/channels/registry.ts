@@ -7,12 +7,17 @@ import { type AnyChannel, type Notifier, type SenderContext, toNetwork } from ".
 import { alertmanager } from "./alertmanager/alertmanager.ts";
 import { discord } from "./discord/discord.ts";
 import { email } from "./email/email.ts";
+import { googleChat } from "./google-chat/google-chat.ts";
 import { jiraServiceManagement } from "./jira-service-management/jira-service-management.ts";
+import { mattermost } from "./mattermost/mattermost.ts";
+import { ntfy } from "./ntfy/ntfy.ts";
 import { opsgenie } from "./opsgenie/opsgenie.ts";
 import { pagerduty } from "./pagerduty/pagerduty.ts";
+import { pushover } from "./pushover/pushover.ts";
 import { slack } from "./slack/slack.ts";
 import { slackBot } from "./slack-bot/slack-bot.ts";
 import { teams } from "./teams/teams.ts";
+import { telegram } from "./telegram/telegram.ts";
 import { type TerminalContext, terminal } from "./terminal/terminal.ts";
 import { webhook } from "./webhook/webhook.ts";
 
@@ -33,6 +38,11 @@ export const CHANNELS = [
   opsgenie,
   jiraServiceManagement,
   email,
+  mattermost,
+  googleChat,
+  telegram,
+  ntfy,
+  pushover,
 ] as const satisfies OfKinds<typeof CHANNEL_KINDS>;
 
 const definitions: ReadonlyMap<string, AnyChannel> = new Map(

@@ -24,6 +24,18 @@ export function toInertPlain(text: string): string {
   return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
 }
 
+/** Prevents programs from turning `a@b`, `@all` or `evil.example` into a link. A full stop before a digit stays, because addresses are copied. */
+export function breakLinks(text: string): string {
+  return text.replace(/@(?=[\p{L}\p{N}_])|\.(?=\p{L})/gu, (mark) => `${mark}\u2060`);
+}
+
+const TAG_MARKS: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+/** Escapes text between the tags of a chat that knows these three entities only. */
+export function escapeTags(text: string): string {
+  return text.replace(/[&<>]/g, (mark) => TAG_MARKS[mark] ?? mark);
+}
+
 /** Returns what stands for a character in a receiver's markup. */
 type Escape = (character: string) => string;
 
@@ -73,16 +85,21 @@ export function toParagraphs({ blocks }: Pick<Document, "blocks">): Block[][] {
   return [...Map.groupBy(blocks, ({ name }) => (SUMMARY.includes(name) ? "summary" : name)).values()];
 }
 
-/** Returns the lines of a block as plain text, without its heading. */
-export function toPlain(block: Block, escape = (text: string) => text): string[] {
-  const dialect = {
-    label: (text: string) => `${escape(text)}: `,
+function createPlainDialect(escape: (text: string) => string): Dialect {
+  return {
+    label: (text) => `${escape(text)}: `,
     text: escape,
     code: escape,
     own: escape,
-    link: (text: string, _: number, href: string) => `${escape(text)}: ${href}`,
+    link: (text, _, href) => `${escape(text)}: ${href}`,
   };
-  return writeLines(block, dialect).map((pieces) => pieces.join(""));
+}
+
+const PLAIN = createPlainDialect((text) => text);
+
+/** Returns the lines of a block as plain text, without its heading. */
+export function toPlain(block: Block, escape = (text: string) => text): string[] {
+  return writeLines(block, createPlainDialect(escape)).map((pieces) => pieces.join(""));
 }
 
 /** Returns the lines of the blocks of this name as plain text. */
@@ -111,6 +128,38 @@ export function toPlainLines(document: Pick<Document, "blocks">, escape = (text:
       return [`${escape(heading)}${name === "advice" ? "" : ":"}`, ...lines.map((line) => `  ${line}`)];
     }),
   ]);
+}
+
+/**
+ * Returns a document as plain text that `measure` finds no larger than `most`: shortened by priority, and at last cut at
+ * its end. `measure` is one or more for every character.
+ */
+export function fitPlain(
+  document: Document,
+  escape: (text: string) => string,
+  most: number,
+  measure: (text: string) => number,
+): string {
+  const write = (_: unknown, shown: Document) => toPlainLines(shown, escape).join("\n");
+  const text = fit(document, PLAIN, write, (written) => measure(written) - most);
+  const excess = measure(text) - most;
+  const characters = Array.from(text);
+  // The sign of the cut is three bytes.
+  return excess <= 0 ? text : `${characters.slice(0, Math.max(characters.length - excess - 3, 0)).join("")}…`;
+}
+
+/** Returns a written paragraph as one text. `bold` marks a heading, and `quote` the lines of a recommendation. */
+export function joinParagraph(
+  blocks: readonly WrittenBlock[],
+  bold: (heading: string) => string,
+  quote: (lines: readonly string[]) => string,
+): string {
+  const texts = blocks.flatMap(({ name, heading, written }) => {
+    const lines = written.map((pieces) => pieces.join(""));
+    const shown = name === "links" ? [lines.join(" · ")] : name === "advice" ? [quote(lines)] : lines;
+    return [...(heading === "" ? [] : [bold(heading)]), ...shown];
+  });
+  return texts.join("\n");
 }
 
 /** Prevents mail programs from turning `a@b` into an address. */

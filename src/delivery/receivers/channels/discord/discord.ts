@@ -16,6 +16,7 @@ import { countCharacters, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import {
   defineChannel,
+  EDITED_CHAT,
   type Notifier,
   networkSettings,
   type SenderOptions,
@@ -185,11 +186,8 @@ export const discord = defineChannel({
   settings,
   example: { url: "https://discord.example/api/webhooks/1/example-path" },
   capabilities: {
+    ...EDITED_CHAT,
     rate: { perMinute: 20, digest: { in: "list", maxChars: 2_800, charsBeside: 2 } },
-    longestPauseMs: 2 * 60_000,
-    laterTransitions: "update-in-place",
-    showsAcknowledgements: true,
-    renewAfterMs: null,
     limits: { message: { most: DISCORD_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: renderDiscord,

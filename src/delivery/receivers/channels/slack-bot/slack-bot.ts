@@ -5,6 +5,7 @@ import type { Clock } from "#lib/clock.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import {
   defineChannel,
+  EDITED_CHAT,
   type Notifier,
   networkSettings,
   type SenderOptions,
@@ -85,11 +86,8 @@ export const slackBot = defineChannel({
   settings,
   example: { token: "xoxb-example-token", channel: "#alerts" },
   capabilities: {
+    ...EDITED_CHAT,
     rate: { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
-    longestPauseMs: 2 * 60_000,
-    laterTransitions: "update-in-place",
-    showsAcknowledgements: true,
-    renewAfterMs: null,
     limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: (message) => [toWholeSlackMessage(message), ...toSlackParts(message)],

@@ -11,7 +11,7 @@ import {
 } from "#delivery/rules/message/write-document.ts";
 import { countCharacters, packWithin, toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, secretText } from "../../channel-definition.ts";
+import { defineChannel, networkSettings, POSTED_CHAT, secretText } from "../../channel-definition.ts";
 import { createPoster } from "../../post.ts";
 
 /**
@@ -184,11 +184,8 @@ export const slack = defineChannel({
   },
   example: { url: "https://hooks.slack.example/services/T0/B0/example-path" },
   capabilities: {
+    ...POSTED_CHAT,
     rate: { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
-    longestPauseMs: 2 * 60_000,
-    laterTransitions: "post-anew",
-    showsAcknowledgements: false,
-    renewAfterMs: null,
     limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: renderSlack,

@@ -6,7 +6,7 @@ import { partMembers, showsMembers } from "#delivery/rules/message/group-members
 import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, secretText } from "../../channel-definition.ts";
+import { defineChannel, networkSettings, POSTED_CHAT, secretText } from "../../channel-definition.ts";
 import { createPoster } from "../../post.ts";
 
 /** Limit of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
@@ -175,11 +175,8 @@ export const teams = defineChannel({
   },
   example: { url: "https://flows.example/workflows/1?sig=example-signature" },
   capabilities: {
+    ...POSTED_CHAT,
     rate: { perMinute: 20, digest: { in: "list", maxChars: 8_000, charsBeside: 2 } },
-    longestPauseMs: 2 * 60_000,
-    laterTransitions: "post-anew",
-    showsAcknowledgements: false,
-    renewAfterMs: null,
     limits: { message: { most: TEAMS_MAX_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: renderTeams,
