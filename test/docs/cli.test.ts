@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import { isRemote } from "#faces/cli/operations/remote-commands.ts";
 import { loadProgram } from "#faces/cli/program.ts";
 import { OWN_COMMAND } from "#lib/process.ts";
+import { OPERATIONS } from "#operations/index.ts";
+import type { Operation } from "#operations/operation.ts";
 
 const UPDATE = "node_modules/.bin/vitest run test/docs/cli.test.ts --update";
 const INTRODUCTION = `<!-- Made from the commands: ${UPDATE} -->
@@ -62,3 +64,13 @@ function listVisible(command: Command): Command[] {
     .visibleCommands(command)
     .filter((one) => one.name() !== "help");
 }
+
+test("every operation with a command has it", async () => {
+  const program = await loadProgram();
+  const isThere = ({ name }: Operation) => {
+    const [subject = ""] = name.split(".");
+    return program.commands.some((one) => one.name() === subject || one.aliases().includes(subject));
+  };
+  const missing = OPERATIONS.filter((one: Operation) => one.command !== undefined && !isThere(one));
+  expect(missing.map(({ name }) => name)).toEqual([]);
+});

@@ -95,7 +95,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
       (await import("./export/export.ts")).exportCommand(readConfig),
     ),
     alerts: madeOf(
-      "List, show, acknowledge, resolve and mark alerts.",
+      "List, show, acknowledge, assign, comment, resolve and mark alerts.",
       async () => (await import("#alerts/operations/alerts.ts")).alertOperations,
     ),
     explain: madeOf("Say what an alert is, why, and what to do.", async () => [
@@ -104,6 +104,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
     silences: madeOf(
       "Add, list, extend and end silences.",
       async () => (await import("#alerts/silences/silences.ts")).silenceOperations,
+    ),
+    notes: madeOf(
+      "List, add and delete notes on what was done to the sites, such as deploys.",
+      async () => (await import("#alerts/notes.ts")).noteOperations,
     ),
     exclusion: madeOf(
       "Show what an exclusion of a rule would have silenced, and list proposed ones.",
