@@ -18,7 +18,7 @@ it("exports archived and open events as one Parquet file with the rows of the ot
   const folder = await openTestFolder();
   const { ask, database, http, key } = await openArchive({
     zones: [101],
-    eventsPerSecond: 0.02,
+    eventsPerSecond: 0.008,
     historyHours: 17,
     parts: { files: folder.files },
   });

@@ -11,7 +11,7 @@ export interface MatrixRequest {
 }
 
 const DAY = { from: NOW - 24 * HOUR_MS, to: NOW + 1 };
-const WINDOW = { from: NOW - 3 * HOUR_MS, to: NOW + 1 };
+const WINDOW = { from: NOW - 2 * HOUR_MS, to: NOW + 1 };
 const SEARCH = "/shield/event-logs/101/search";
 const EXPORT = "/shield/event-logs/101/export";
 

@@ -1,8 +1,7 @@
 import path from "node:path";
-import { createStorage } from "#app/open-archive-store.ts";
-import { parseConfig } from "#config/config.ts";
 import { createDatabase } from "#db/client.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
+import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { type ArchiveWork, doArchiveWork } from "./archive-work.ts";
 
 /**
@@ -18,8 +17,19 @@ const duckdb = createDuckdb({
   memoryBytes: 160_000_000,
   residentBytes: 400_000_000,
 });
-const settings = parseConfig({ ...process.env, LONGWATCH_ARCHIVE_DIR: folder }).archive;
-const archive = { storage: createStorage(settings, database.db), duckdb };
+const archive = { storage: await openStorage(), duckdb };
+
+/** Most of these processes use a folder, and the settings are half of what a process has to load. */
+async function openStorage() {
+  if (process.env["LONGWATCH_ARCHIVE_URL"] === undefined) return createFolderStorage(folder);
+  const [{ parseConfig }, { createStorage }] = await Promise.all([
+    import("#config/config.ts"),
+    import("#app/open-archive-store.ts"),
+  ]);
+  const settings = parseConfig({ ...process.env, LONGWATCH_ARCHIVE_DIR: folder });
+  return createStorage(settings.archive, database.db);
+}
+
 const onStep = (here: string) => {
   if (here === step) process.kill(process.pid, "SIGKILL");
 };

@@ -95,8 +95,12 @@ const countRows = async (table: string, zoneId: number) => {
   return rows[0].count as number;
 };
 
-/** Until files are published, a killed process has left nothing but what it wrote beside them. */
-const isEarly = ([step]: readonly [string, string]) => /locked|copied|written|verified/.test(step);
+/**
+ * Until files are published, a killed process has left nothing but what it wrote beside them. Once they are entered, it has left them
+ * as well, in a folder as in a bucket.
+ */
+const isEarly = ([step, place]: readonly [string, string]) =>
+  /locked|copied|written|verified/.test(step) || (step === "published" && place === "folder");
 
 const WRITES: [WriteStep, "folder" | "bucket"][] = [
   ["locked", "folder"],
