@@ -1,14 +1,22 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { horizonAt } from "#model/horizon.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { readZones } from "#proof/coverage/read-zones.ts";
-import { openEmulator } from "../emulator/support.ts";
-import { openIngest, ZONE } from "../ingest/ingest-support.ts";
+import { NOW, openEmulator } from "../emulator/support.ts";
+import { enterWatched, newest, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { prove } from "./coverage-support.ts";
 
 test("an expired hour has the same status and reason before and after seal-windows decides it", async () => {
-  const emulator = await openEmulator({ historyHours: 10, eventsPerSecond: 0.02, lateShare: 0 });
+  const emulator = await openEmulator({
+    zones: [ZONE],
+    historyHours: 1,
+    eventsPerSecond: 0.01,
+    lateShare: 0,
+  });
   const ingest = await openIngest(emulator);
+  // Only the two oldest hours and the newest ones are undecided.
+  const oldest = startOfHour(horizonAt(NOW));
+  await enterWatched(ingest.database, NOW, (at) => at <= oldest + HOUR_MS || newest(NOW, 2)(at));
   const readExpired = async () => {
     const now = emulator.now();
     const [zone] = await readZones(ingest.database.db, now, { zoneId: ZONE, from: 0, to: now });

@@ -83,7 +83,7 @@ test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the o
   const before = await decided(ingest);
   emulator.advance(80 * HOUR_MS);
   const back = emulator.now();
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     await prove(emulator, ingest);
     emulator.advance(MINUTE_MS);
   }

@@ -9,6 +9,7 @@ import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey } from "#model/waf-event.ts";
+import { shareDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { makeEvent } from "../detection/trend-support.ts";
 import { NOW, type OracleEvent, openEmulator, oracle, type SearchBody } from "../emulator/support.ts";
@@ -24,6 +25,7 @@ import { recordsOf } from "../people/erasure-world.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { countStates, hoursOf, prove } from "./coverage-support.ts";
 
+const database = await shareDatabase();
 const coverageCommand = await loadSubject("coverage");
 
 const HOUR = Date.UTC(2026, 10, 20, 12);
@@ -40,8 +42,8 @@ interface World {
 
 /** Sealed hours of zone 101, one of which then gets the events of zone 102, with their records. */
 async function openWorld(): Promise<World> {
-  const emulator = await openEmulator({ historyHours: 4, eventsPerSecond: 0.02, lateShare: 0 });
-  const ingest = await openIngest(emulator, { openHours: 4 });
+  const emulator = await openEmulator({ historyHours: 3.5, eventsPerSecond: 0.02, lateShare: 0 });
+  const ingest = await openIngest(emulator, { database, openHours: 3 });
   await prove(emulator, ingest);
   await prove(emulator, ingest);
   const foreign = (await oracle(emulator, 102)).filter(
@@ -214,7 +216,7 @@ test("an answer that shows none of the stored events removes nothing", async () 
     expect(code).toBe(2);
     expect(err).toMatch(/the platform shows none of the \d+ stored events from 2026-11-20 12:00 UTC on/);
   }
-  const failing = await openChangingPlatform(world.emulator, () => null);
+  const failing = await openChangingPlatform(world.emulator, () => "{}");
   expect((await withdraw(world, ["--all-unshown", "--yes"], { url: failing })).code).toBe(1);
   expect(await idsIn(world)).toEqual(before);
   expect(await query(world, "select from audit_entries where action = 'events.withdrawn'")).toEqual([]);

@@ -17,6 +17,8 @@ import {
   type WorkerOptions,
   withBackend,
 } from "bullmq";
+import { ReplyError } from "ioredis";
+import { readSqlState } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { withSession } from "#lib/sql-session.ts";
 import type { Part } from "./lasting.ts";
@@ -50,6 +52,8 @@ interface QueueBackendOptions {
   readonly databaseUrl: Secret;
   /** Braces keep all keys of one queue in one Redis Cluster slot. */
   readonly prefix?: string;
+  /** Longest pause within a transaction of Postgres; ms. */
+  readonly idleInTransactionMs?: number;
 }
 
 /**
@@ -77,7 +81,7 @@ const IDLE_IN_TRANSACTION_MS = 5_000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redis === null
-    ? postgresBackend(options.databaseUrl)
+    ? postgresBackend(options.databaseUrl, options.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS)
     : redisBackend(options.redis, options.prefix ?? "{longwatch}");
 }
 
@@ -98,7 +102,7 @@ function redisBackend(address: RedisAddress, prefix: string): QueueBackend {
   };
 }
 
-function postgresBackend(url: Secret): QueueBackend {
+function postgresBackend(url: Secret, idleInTransactionMs: number): QueueBackend {
   const connection = {
     connectionString: url.reveal(),
     schema: "bullmq",
@@ -107,7 +111,7 @@ function postgresBackend(url: Secret): QueueBackend {
     application_name: "longwatch queue",
     connectionTimeoutMillis: 5_000,
     statement_timeout: 30_000,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
   };
@@ -208,7 +212,8 @@ async function late<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (thrown) {
-    await delay(PAUSE_MS);
+    // Closing a worker ends its connection, and must not wait.
+    if (thrown instanceof ReplyError || readSqlState(thrown) !== null) await delay(PAUSE_MS);
     throw thrown;
   }
 }

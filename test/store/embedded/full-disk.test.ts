@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, expect, type TestContext, test } from "vitest";
 import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
@@ -18,7 +18,7 @@ function use(context: TestContext): SmallDisk {
   return disk;
 }
 
-test("a first start on a disk without room names disk, folder and the space needed, and leaves nothing half-made", async (context) => {
+test("a start on a disk without room names disk, folder and the space needed, leaves nothing half-made, and works once there is room", async (context) => {
   const small = use(context);
   const dataDir = path.join(small.folder, "longwatch");
 
@@ -29,18 +29,15 @@ test("a first start on a disk without room names disk, folder and the space need
   );
 
   expect(readdirSync(dataDir)).toEqual([]);
+  // A start on a disk that is full to the last byte leaves an empty password file.
+  const passwordFile = path.join(dataDir, "postgres-password");
+  writeFileSync(passwordFile, "");
   small.enlarge(400);
-  const postgres = await startEmbeddedPostgres({ dataDir });
-  await postgres.stop();
-});
-
-test("an existing cluster on a full disk names the same, and starts once there is room", async (context) => {
-  const small = use(context);
-  small.enlarge(400);
-  const dataDir = path.join(small.folder, "longwatch");
   await (await startEmbeddedPostgres({ dataDir })).stop();
-  small.fill();
+  expect(readFileSync(passwordFile, "utf8")).toMatch(/^[0-9a-f]{48}$/);
 
+  // The cluster exists now.
+  small.fill();
   const failure = await startEmbeddedPostgres({ dataDir }).then(
     () => null,
     (thrown: unknown) => thrown,
@@ -48,22 +45,8 @@ test("an existing cluster on a full disk names the same, and starts once there i
   expect(describePostgresFailure(failure)).toMatch(
     /^Not enough disk space .*\(mounted at .*\) has 0 kB of 419 MB free\. It needs at least 50 MB/,
   );
-
   rmSync(`${small.folder}/fill`);
   await (await startEmbeddedPostgres({ dataDir })).stop();
-});
-
-test("an empty password file, which a start on a full disk has left, is made anew", async (context) => {
-  const small = use(context);
-  small.enlarge(400);
-  const dataDir = path.join(small.folder, "longwatch");
-  mkdirSync(dataDir);
-  writeFileSync(path.join(dataDir, "postgres-password"), "");
-
-  const postgres = await startEmbeddedPostgres({ dataDir });
-  await postgres.stop();
-
-  expect(readFileSync(path.join(dataDir, "postgres-password"), "utf8")).toMatch(/^[0-9a-f]{48}$/);
 });
 
 test("`start` on a full disk ends with one line about the disk and no word about DATABASE_URL", async (context) => {

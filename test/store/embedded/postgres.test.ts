@@ -4,15 +4,14 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { startEmbeddedPostgres } from "#store/embedded/postgres.ts";
 
 const HOLDER = path.join(import.meta.dirname, "hold-postgres.ts");
 
-function temporaryFolder(): string {
+function makeFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-embedded-"));
   chmodSync(folder, 0o755);
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -37,10 +36,17 @@ async function holdInChild(dataDir: string): Promise<{ child: ChildProcess; url:
   return { child, url: output.trim() };
 }
 
-test("a second start keeps what the first one stored", async () => {
-  const dataDir = temporaryFolder();
+/** One cluster for all tests but that of root's folder: making it takes longest. */
+const dataDir = makeFolder();
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+test("a second owner of the same folder is refused while the first one lives, and then keeps what it stored", async () => {
   const first = await startEmbeddedPostgres({ dataDir });
+  onTestFinished(() => first.stop());
   await query(first.url, "create table kept as select 42 as answer");
+  await expect(startEmbeddedPostgres({ dataDir, startTimeoutMs: 200 })).rejects.toThrow(
+    /another Longwatch uses the database in .*starting or stopping/,
+  );
   await first.stop();
 
   const second = await startEmbeddedPostgres({ dataDir });
@@ -52,18 +58,11 @@ test("a second start keeps what the first one stored", async () => {
   ]);
 });
 
-test("PGSSLMODE of the environment is not for the embedded database, which has no TLS", async () => {
+test("S14: the server's process knows nothing of the service's environment, whose PGSSLMODE is not for it either", async () => {
+  vi.stubEnv("LONGWATCH_ADMIN_KEY", "canary");
   vi.stubEnv("PGSSLMODE", "verify-full");
   onTestFinished(() => void vi.unstubAllEnvs());
-  const postgres = await startEmbeddedPostgres({ dataDir: temporaryFolder(), startTimeoutMs: 10_000 });
-  onTestFinished(() => postgres.stop());
-  expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);
-});
-
-test("S14: the server's process knows nothing of the service's environment", async () => {
-  vi.stubEnv("LONGWATCH_ADMIN_KEY", "canary");
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const postgres = await startEmbeddedPostgres({ dataDir: temporaryFolder() });
+  const postgres = await startEmbeddedPostgres({ dataDir, startTimeoutMs: 10_000 });
   const { url } = postgres;
   onTestFinished(() => postgres.stop());
 
@@ -75,32 +74,19 @@ test("S14: the server's process knows nothing of the service's environment", asy
 });
 
 test("the server stops by itself when its owner is killed, and the next start finds committed rows", async () => {
-  const dataDir = temporaryFolder();
   const { child, url } = await holdInChild(dataDir);
-  await query(url, "create table kept as select 7 as answer");
+  await query(url, "create table survived as select 7 as answer");
   child.kill("SIGKILL");
   await once(child, "exit");
 
   const next = await startEmbeddedPostgres({ dataDir });
   onTestFinished(() => next.stop());
 
-  expect(await query(next.url, "select answer from kept")).toEqual([{ answer: 7 }]);
+  expect(await query(next.url, "select answer from survived")).toEqual([{ answer: 7 }]);
   await expect(query(url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test("a second owner of the same folder is refused while the first one lives", async () => {
-  const dataDir = temporaryFolder();
-  const first = await startEmbeddedPostgres({ dataDir });
-  onTestFinished(() => first.stop());
-
-  await expect(startEmbeddedPostgres({ dataDir, startTimeoutMs: 200 })).rejects.toThrow(
-    /another Longwatch uses the database in .*starting or stopping/,
-  );
-});
-
 test("a server that cannot come up says why and leaves nothing running", async () => {
-  const dataDir = temporaryFolder();
-
   await expect(startEmbeddedPostgres({ dataDir, settings: ["shared_buffers=nonsense"] })).rejects.toThrow(
     /shared_buffers/,
   );
@@ -112,7 +98,8 @@ test("a server that cannot come up says why and leaves nothing running", async (
 test.runIf(process.getuid?.() === 0)(
   "as root the cluster works, and is kept, below a folder that other users cannot enter",
   async () => {
-    const folder = temporaryFolder();
+    const folder = makeFolder();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     chmodSync(folder, 0o700);
     const dataDir = path.join(folder, "clone", ".longwatch");
     const first = await startEmbeddedPostgres({ dataDir });

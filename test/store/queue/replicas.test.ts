@@ -58,7 +58,7 @@ test("F5: replicas whose expression fires every second enqueue each run once", a
     onTestFinished(() => schedule.stop(0));
     schedule.start();
   }
-  await expect.poll(() => claimed.length, WAIT).toBeGreaterThan(4);
+  await expect.poll(() => claimed.length, WAIT).toBeGreaterThan(3);
   // A replica that starts claims its own time. All others are the whole seconds that the expression names.
   const named = claimed.filter((at) => at % 1_000 === 0);
   expect(named.length).toBeGreaterThan(1);

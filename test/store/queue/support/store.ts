@@ -1,9 +1,9 @@
 import { Redis } from "ioredis";
 import pg from "pg";
-import { onTestFinished } from "vitest";
 import type { QueueBackend } from "#store/queue/backend.ts";
 import type { AnyJob } from "#store/queue/define-job.ts";
 import { createJobQueue, type JobQueue, type JobQueueOptions } from "#store/queue/job-queue.ts";
+import { atEnd } from "#test/support/at-end.ts";
 import { createTestDatabase } from "#test/support/database.ts";
 import { overTcp } from "#test/support/over-tcp.ts";
 import { findRedisServer, startTestRedis } from "#test/support/redis.ts";
@@ -80,7 +80,7 @@ export async function askRedis(url: string, command: string, ...args: string[]):
   }
 }
 
-/** Opens a job queue on the backend with its reported errors; closed when the test ends. */
+/** Opens a job queue on the backend with its reported errors; closed when the test or its file ends. */
 export function openJobQueue(
   backend: QueueBackend,
   jobs: readonly AnyJob[],
@@ -95,6 +95,6 @@ export function openJobQueue(
     onError: (where, error) => errors.push(`${where}: ${error.message}`),
     ...over,
   });
-  onTestFinished(() => jobQueue.close(1_000));
+  atEnd(() => jobQueue.close(1_000));
   return { ...jobQueue, errors };
 }
