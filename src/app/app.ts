@@ -266,7 +266,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, { clock, lastRuns })));
   const destinations = [...(forwarding?.destinations.keys() ?? [])];
   const sizes = { zones: zoneIds.length, destinations: destinations.length };
-  const queues = openQueues({ config, log, metrics, jobs, ...sizes, databaseUrl });
+  const queues = openQueues({ config, log, clock: systemClock, metrics, jobs, ...sizes, databaseUrl });
   enqueuer = queues.enqueuer;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
   queues.start();

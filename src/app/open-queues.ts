@@ -4,7 +4,7 @@ import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
 import type { JobContext } from "#jobs/context.ts";
 import { type createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
-import { systemClock } from "#lib/clock.ts";
+import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import { createQueueBackend } from "#store/queue/backend.ts";
@@ -19,6 +19,8 @@ const ENQUEUE_TIMEOUT_MS = 2_000;
 export interface QueueParts {
   readonly config: Pick<Config, "redisUrl" | "redisCa" | "roles">;
   readonly log: Log;
+  /** Measures how long an outage lasts. */
+  readonly clock: Clock;
   readonly metrics: Metrics;
   readonly jobs: readonly AnyJob[];
   readonly zones: number;
@@ -40,6 +42,7 @@ export interface OpenQueues {
 export function openQueues({
   config,
   log,
+  clock,
   metrics,
   jobs,
   zones,
@@ -51,7 +54,7 @@ export function openQueues({
   const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };
   const backend = createQueueBackend({ redis, databaseUrl });
   const store = backend.kind === "redis" ? "Redis" : "Postgres";
-  const outages = createQueueOutageReports(store, { log, clock: systemClock });
+  const outages = createQueueOutageReports(store, { log, clock });
   // A backfill occupies one worker per zone and route for a long time; the short jobs need further workers.
   // A destination has one run at a time, which may wait for its receiver, so forwarding needs a place for each.
   const concurrency = 2 * zones + 4 + destinations;

@@ -1,7 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -12,6 +10,7 @@ import { EMULATOR_DEFAULTS } from "#emulator/emulator.ts";
 import { saveState } from "#emulator/state.ts";
 import { readShown } from "../faults/invariants.ts";
 import { quickEnvironment } from "../support/quick-environment.ts";
+import { openQuickFolder } from "../support/small-disk.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const WAIT = { timeout: 240_000, interval: 200 };
@@ -130,11 +129,7 @@ async function expectQuietStop(
 test(
   "stopped and killed in the middle of the backfill, started again: every event once, buckets that add up, and each stop leaves nothing running",
   async () => {
-    const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-kill-"));
-    // If root runs the tests, Postgres runs as another user, who has to enter the folder: else its files lie on disk.
-    chmodSync(dataDir, 0o755);
-    onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
-
+    const { folder: dataDir } = openQuickFolder();
     writeHistory(dataDir);
     const first = start(dataDir);
     await waitForEvents(dataDir, first, 0);

@@ -43,6 +43,7 @@ test("destinations that do not answer leave places for every other job of their 
   const queues = openQueues({
     config: { redisUrl: null, redisCa: null, roles: ["derive"] },
     log: pino({ level: "silent" }),
+    clock: Date.now,
     metrics: createMetrics(() => ({})),
     jobs,
     zones: 1,

@@ -1,5 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,24 +7,13 @@ import { createEmulator } from "#emulator/emulator.ts";
 import { findCluster } from "#store/embedded/place-cluster.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 import { startWebhookReceiver } from "../faults/webhook-receiver.ts";
-import { mountSmallDisk } from "../support/small-disk.ts";
+import { openQuickFolder } from "../support/small-disk.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
 
 const WAIT = { timeout: 120_000, interval: 200 };
 
-/** The service raises no alert about a disk of this size. The disk takes only as much memory as is written. */
-const LARGE_MB = 100_000;
 /** Less than the cluster and the log that the test writes. */
 const SMALL_MB = 500;
-
-/** In memory where that is possible: making a cluster waits for the disk most of its time. */
-function openDisk() {
-  const disk = mountSmallDisk(LARGE_MB);
-  const folder = disk?.folder ?? mkdtempSync(path.join(tmpdir(), "longwatch-outage-"));
-  chmodSync(folder, 0o755);
-  onTestFinished(() => (disk === null ? rmSync(folder, { recursive: true, force: true }) : disk.remove()));
-  return { disk, dataDir: path.join(folder, "longwatch") };
-}
 
 /** The service with its own Postgres in this folder, on an emulator of the platform that is here. */
 async function startService(dataDir: string, env: Record<string, string>) {
@@ -74,7 +62,8 @@ async function readStatus(dataDir: string) {
 }
 
 test("after kill -9 of its Postgres the service polls on by itself and shows the outage in `status`; a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {
-  const { disk, dataDir } = openDisk();
+  const { disk, folder } = openQuickFolder();
+  const dataDir = path.join(folder, "longwatch");
   const receiver = await startWebhookReceiver();
   onTestFinished(() => receiver.close());
   const service = await startService(dataDir, receiver.env);

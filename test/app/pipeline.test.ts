@@ -88,7 +88,6 @@ async function openService(emulator: Emulator, env: Record<string, string>) {
       "poll-events": "* * * * * *",
       "roll-up-trends": "*/2 * * * * *",
       "detect-spikes": "*/2 * * * * *",
-      "detect-sources": "*/2 * * * * *",
     }),
     LONGWATCH_METRICS_PUBLIC: "true",
     ...env,

@@ -38,9 +38,9 @@ export async function openFaultyWorld({
 }: FaultyWorldOptions = {}): Promise<FaultyWorld> {
   const emulatorOptions = {
     zones: [ZONE],
-    historyHours: 6,
+    historyHours: 3,
     eventsPerSecond: 0.03,
-    pageSize: 60,
+    pageSize: 40,
     ...options,
   };
   const emulator = await openEmulator(emulatorOptions);

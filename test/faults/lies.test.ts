@@ -92,9 +92,9 @@ soakTest(
 );
 
 test("events whose search page came empty are resolved before their hour is sealed", async () => {
-  const world = await openLyingWorld({ pageSize: 400 });
+  const world = await openLyingWorld({ pageSize: 400, historyHours: 5 });
   const { emulator } = world;
-  emulator.addAttack("zone=101,rule=942100,start=-4h,duration=300s,rate=5/s");
+  emulator.addAttack("zone=101,rule=942100,start=-4h,duration=260s,rate=4/s");
   const { tally } = world.liar.tell({ kind: "emptyPage", routes: ["search"] });
   for (let round = 0; round < 4; round++) {
     await world.round(ROUND_MS);
@@ -187,7 +187,7 @@ test.each(sample(CONTRADICTIONS, ([, [route]]) => route === "list"))(
 );
 
 test("metrics above every other route on every day reopen the days that are over, and a second full proof accepts and names them", async () => {
-  const world = await openLyingWorld({ historyHours: 40 });
+  const world = await openLyingWorld({ historyHours: 40, eventsPerSecond: 0.005 });
   const { database, liar } = world;
   const day = { from: Date.UTC(2026, 10, 19), to: Date.UTC(2026, 10, 20) };
   liar.tell({ kind: "doubled", share: 0.2, routes: ["metrics"] });
@@ -249,7 +249,7 @@ const SETBACKS = [
 test.each(sample(SETBACKS, ({ lie }) => lie.kind === "short"))(
   "the search reaches the present again after it $name",
   async ({ lie, lastsMs, rounds, roundMs }) => {
-    const world = await openLyingWorld({ eventsPerSecond: 0.1, historyHours: 3 });
+    const world = await openLyingWorld({ eventsPerSecond: 0.1, historyHours: 1 });
     const { emulator, liar, database } = world;
     await world.round(MINUTE_MS);
     await world.round(MINUTE_MS);

@@ -83,7 +83,7 @@ test.each(sample([1, 2, 5], (pages) => pages === 5))(
 );
 
 test("F47: a token that expires after any number of pages costs a new pass and no event", async () => {
-  const world = await openFaultyWorld({ historyHours: 2, pageSize: 50 });
+  const world = await openFaultyWorld({ historyHours: 2, pageSize: 70 });
   const refused = () => world.emulator.requests().last.filter(({ status }) => status === 400).length;
   let k = 0;
   do {

@@ -117,7 +117,7 @@ test("F33: a full disk fails the page and not the process, no cursor moves past 
   const { rows } = await pool.query(
     `select (select count(*) from coverage_windows where searched_through is not null and starts_at > $1)::int as searched,
       (select count(*) from pages where entries > 0)::int as pages, (select count(*) from waf_events)::int as events`,
-    [new Date(world.emulator.now() - 5 * 3_600_000)],
+    [new Date(world.emulator.now() - 3 * 3_600_000)],
   );
   expect(rows).toEqual([{ searched: 0, pages: 0, events: 0 }]);
   await pool.query("drop trigger full_disk on waf_events");

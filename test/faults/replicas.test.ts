@@ -13,7 +13,7 @@ import { startTcpProxy } from "./tcp-proxy.ts";
 import { startWebhookReceiver } from "./webhook-receiver.ts";
 
 const ZONE = 101;
-const HISTORY_HOURS = 12;
+const HISTORY_HOURS = 4;
 const WAIT = { timeout: 200_000, interval: 200 };
 /** Every replica has a data folder of its own, and all need the same key. */
 const PSEUDONYM_KEY = "pseudonym-key-of-every-replica-in-this-test";
@@ -47,6 +47,7 @@ async function openStores(queues: "postgres" | "redis") {
       EDGE_API_URL: toPlatform.through(emulator.url),
       EDGE_API_KEY: emulator.accessKey,
       EDGE_SHIELD_ZONES: String(ZONE),
+      EDGE_REQUESTS_PER_SECOND: "1000",
       LONGWATCH_DATA_DIR: path.join(folder, `${name}-${emulator.port}`),
       LONGWATCH_PSEUDONYM_KEY: PSEUDONYM_KEY,
       ...writeSchedule(folder, { "poll-events": "* * * * * *" }),

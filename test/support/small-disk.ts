@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { onTestFinished } from "vitest";
 import { findProgram } from "./find-program.ts";
 
 /** A separate disk in memory. */
@@ -13,6 +14,22 @@ export interface SmallDisk {
   /** Takes all room that is free now, in the file `fill`. */
   fill(): void;
   remove(): void;
+}
+
+/** The service raises no alert about a disk of this size. The disk takes only as much memory as is written. */
+const LARGE_MB = 100_000;
+
+/**
+ * Returns a folder on a large disk in memory, or on the machine's disk if this user may not mount: making a cluster and
+ * committing wait for the machine's disk most of their time. The disk is removed when the test ends.
+ */
+export function openQuickFolder(): { readonly folder: string; readonly disk: SmallDisk | null } {
+  const disk = mountSmallDisk(LARGE_MB);
+  const folder = disk?.folder ?? mkdtempSync(path.join(tmpdir(), "longwatch-folder-"));
+  // If root runs the tests, Postgres runs as another user, who has to enter the folder: else its files lie elsewhere.
+  chmodSync(folder, 0o755);
+  onTestFinished(() => (disk === null ? rmSync(folder, { recursive: true, force: true }) : disk.remove()));
+  return { folder, disk };
 }
 
 /** Mounts a disk of `megabytes`. Returns null if this user or this machine may not mount. */
