@@ -1,8 +1,10 @@
 import { gt } from "drizzle-orm";
 import { pino } from "pino";
+import { afterAll } from "vitest";
 import type { ReplayedMessage } from "#alerts/rules/backtest/replay-incidents.ts";
 import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { DEFAULT_Z, FLOOR } from "#detection/rules/detection-settings.ts";
 import { judgeVerdict } from "#detection/rules/verdict/judge-verdict.ts";
@@ -14,8 +16,9 @@ import { BUILT_IN_ACTIONS, classifyAction } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { ENDINGS } from "#model/words.ts";
-import { openDetectWorld } from "../detection/detect-support.ts";
-import { runJob, ZONE } from "../detection/trend-support.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { createDetectWorld, DAYS } from "../detection/detect-support.ts";
+import { runJob } from "../detection/trend-support.ts";
 
 /** The one channel, as in a replay. */
 const CHANNEL = "on-call";
@@ -31,26 +34,34 @@ export interface SaidMessage {
   readonly verdict: string;
 }
 
+/** The messages of each zone, by its id. */
+export type SaidByZone = ReadonlyMap<number, SaidMessage[]>;
+
 export interface LiveRun {
   readonly from: number;
   readonly to: number;
   /** Called after the jobs of a minute, with what was sent so far. */
-  readonly afterMinute?: (minute: number, said: readonly SaidMessage[]) => Promise<void> | void;
+  readonly afterMinute?: (minute: number, said: SaidByZone) => Promise<void> | void;
 }
 
 /** Opens a database on which the jobs of the service run, minute by minute, with the clock of a test. */
 export async function openBothWorlds() {
-  const { database, world } = await openDetectWorld();
+  const database = await createMigratedDatabase();
+  afterAll(() => database.drop());
+  await ensurePartitions(database, DAYS);
+  const world = createDetectWorld(database);
   const log = pino({ level: "silent" });
 
-  /** Runs the jobs over events at the end of each minute of (from, to]. Returns the messages that were sent. */
+  /** Runs the jobs over the events of all zones at the end of each minute of (from, to]. Returns the messages that were sent. */
   async function runLive(
-    events: readonly WafEvent[],
+    zones: ReadonlyMap<number, readonly WafEvent[]>,
     { from, to, afterMinute }: LiveRun,
-  ): Promise<SaidMessage[]> {
-    await world.keep(events);
+  ): Promise<SaidByZone> {
+    const zoneIds = [...zones.keys()];
+    for (const [zoneId, events] of zones) await world.keep(events, { zoneId });
     const clock = () => world.now();
-    const [rules, sources] = [world.createDetector(), world.createSourceDetector()];
+    const rules = world.createDetector();
+    const sources = world.createSourceDetector(undefined, undefined, undefined, zoneIds);
     const learn = createLearnUsualJob({
       database,
       clock,
@@ -78,10 +89,10 @@ export async function openBothWorlds() {
       zoneIds: [],
       afterAlerts: () => Promise.resolve(),
     });
-    const said: SaidMessage[] = [];
+    const said = new Map(zoneIds.map((zoneId): [number, SaidMessage[]] => [zoneId, []]));
     let [last, minute] = [0, from];
     await world.tickAt(from * MINUTE_MS + 1, async () => {
-      await learn.run({ zoneId: ZONE } as never, new AbortController().signal);
+      for (const zoneId of zoneIds) await learn.run({ zoneId } as never, new AbortController().signal);
     });
     await world.tickThrough(from, to, async () => {
       minute += 1;
@@ -103,7 +114,8 @@ export async function openBothWorlds() {
         last = id;
         const message = alertMessage.parse(content);
         // A replay has nobody who acknowledges.
-        if (message.reason !== "acknowledged") said.push(describeLive(minute, message));
+        if (message.reason !== "acknowledged")
+          said.get(message.zoneId ?? 0)?.push(describeLive(minute, message));
       }
       await afterMinute?.(minute, said);
     });

@@ -1,133 +1,202 @@
-import { expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { alerts } from "#db/schema/alerts.ts";
+import { spikes, verdicts } from "#db/schema/spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { END, START } from "../detection/detect-support.ts";
-import { createFractions } from "../detection/support/histories.ts";
+import { acknowledgeByHand } from "../operations/act-by-hand.ts";
 import { SEED } from "../support/random-tests.ts";
 import { sample } from "../support/sample.ts";
-import { openBothWorlds, replayEvents, type SaidMessage } from "./both-worlds.ts";
-import { createRequests, visitor } from "./draw-requests.ts";
+import { openBothWorlds, replayEvents, type SaidByZone, type SaidMessage } from "./both-worlds.ts";
+import { createRequests, drawWorld, visitor } from "./draw-requests.ts";
 
-const { runLive } = await openBothWorlds();
+const { database, world, runLive } = await openBothWorlds();
+const SPAN = { from: START, to: END };
 
-/** Draws requests of the visitors of a zone, and of what happens in it in the minutes that are watched. */
-function drawWorld(seed: number): WafEvent[] {
-  const fraction = createFractions(seed);
-  const integer = (from: number, to: number) => from + Math.floor(fraction() * (to - from + 1));
-  const { events, request, ...requests } = createRequests(fraction);
-  requests.everyday();
+type Requests = ReturnType<typeof createRequests>;
 
-  const situations = [
-    function scan(at: number) {
-      const ip = `198.51.100.${integer(1, 250)}`;
-      const rate = integer(4, 12);
-      for (let i = 0; i < integer(8, 20) * rate; i += 1)
-        request(at + Math.floor(i / rate), [`9${100 + (i % 40)}`], {
-          ip,
-          ja4: "t13tool",
-          asn: "AS64500",
-          ua: "tool",
-          url: `https://shop.example/dir/${i}.php`,
-        });
-    },
-    function joining(at: number) {
-      const senders = integer(3, 6);
-      for (let sender = 0; sender < senders; sender += 1)
-        for (let i = 0; i < 120; i += 1)
-          request(at + sender * 7 + Math.floor(i / 10), [`9${300 + (i % 30)}`], {
-            ip: `198.18.0.${sender}`,
-            ja4: "t13join",
-            asn: `AS${64_800 + sender}`,
-            ua: "tool",
-            url: `https://shop.example/admin/${i}?id=${i}'%20or%201=1`,
-            action: i % 3 === 0 ? "log" : "block",
-          });
-    },
-    function botnet(at: number) {
-      const ja4 = `t13net${integer(1, 99)}`;
-      const rules = ["942100", "942190", "949110"].slice(0, integer(1, 3));
-      for (let i = 0; i < integer(40, 150); i += 1)
-        request(at + Math.floor(i / 8), rules, {
-          ip: `203.0.113.${i % 120}`,
-          ja4,
-          asn: `AS${65_000 + (i % 30)}`,
-          url: `https://shop.example/search?id=${i}'%20or%201=1`,
-          action: "log",
-        });
-    },
-    function misfire(at: number) {
-      const rules = ["941100", "941160", "949110"].slice(0, integer(2, 3));
-      const minutes = integer(15, 60);
-      for (let i = 0; i < minutes * 6; i += 1)
-        request(at + Math.floor(i / 6), rules, {
-          ...visitor(integer(0, 400)),
-          url: `https://shop.example/reviews/${i % 5}`,
-        });
-    },
-    function few(at: number) {
-      const number = integer(30, 200);
-      for (let i = 0; i < number; i += 1)
-        request(at + Math.floor(i / 10), ["943100"], {
-          ip: `192.0.2.${i % 2}`,
-          ja4: "t13few",
-          asn: "AS64510",
-          url: `https://shop.example/api/${i % 3}`,
-          action: i % 3 === 0 ? "log" : "block",
-        });
-    },
-    function waves(at: number) {
-      const pause = integer(11, 45);
-      for (let wave = 0; wave < 2; wave += 1)
-        for (let i = 0; i < 80; i += 1)
-          request(at + wave * (pause + 5) + Math.floor(i / 16), ["944100"], {
-            ip: `100.64.${wave}.${i % 25}`,
-            ja4: `t13w${i % 12}`,
-            asn: `AS${64_600 + (i % 9)}`,
-            url: `https://shop.example/login?next=${i}`,
-          });
-    },
-    function unknownSenders(at: number) {
-      const networks = integer(1, 30);
-      for (let i = 0; i < integer(30, 120); i += 1)
-        request(at + Math.floor(i / 12), ["945100", "980130"], {
-          ip: "0.0.0.0",
-          ja4: `t13u${i % networks}`,
-          asn: `AS${64_700 + (i % networks)}`,
-          url: `https://shop.example/item?id=${i}'%20union%20select`,
-          action: "log",
-        });
-    },
-  ];
-  for (let count = integer(3, 5); count > 0; count -= 1)
-    situations[integer(0, situations.length - 1)]?.(START + integer(3, 90));
-  return events.filter(({ occurredAt }) => occurredAt < END * MINUTE_MS);
+/** Injections of 60 addresses of new networks, ten a minute; each address has a fingerprint of its own, as a botnet has none. */
+function attack(
+  { request }: Requests,
+  from: number,
+  rules: readonly string[],
+  over: (index: number) => Partial<WafEvent> = () => ({}),
+): void {
+  for (let i = 0; i < 60; i += 1)
+    request(START + from + Math.floor(i / 10), rules, {
+      ip: `203.0.113.${i}`,
+      ja4: `t13x${i % 9}`,
+      asn: `AS${65_000 + (i % 25)}`,
+      url: `https://shop.example/p${i}?id=${i}'%20or%201=1`,
+      action: "log",
+      ...over(i),
+    });
 }
+
+/** Visitors who match a rule once a minute. */
+function misfire({ request }: Requests, minutes: number): void {
+  for (let i = 0; i < minutes; i += 1)
+    request(START + 3 + i, ["944900"], {
+      ip: visitor((i * 7) % 400).ip ?? null,
+      url: `https://shop.example/reviews/${i % 50}?text=a--b`,
+    });
+}
+
+const [SUM, HALVES, SUM_ALONE, WAVES, GOING, STOPPED, UNKNOWN] = [101, 102, 103, 104, 105, 106, 107] as const;
+
+/** What happens beside the everyday visitors of a zone. */
+const HAPPENINGS: Readonly<Record<number, (drawn: Requests) => void>> = {
+  [SUM]: (drawn) => attack(drawn, 3, ["949110", "942200", "942190"]),
+  [HALVES]: (drawn) => {
+    for (const [index, ruleId] of ["942190", "933100"].entries())
+      attack(drawn, 3, [ruleId, "949110"], (i) => ({
+        ip: `203.0.${113 + index}.${i}`,
+        ja4: `t13y${index}${i}`,
+        url: `https://shop.example/${ruleId}/p${i}?q=${i}`,
+      }));
+  },
+  [SUM_ALONE]: (drawn) => attack(drawn, 3, ["949110"]),
+  [WAVES]: (drawn) => {
+    for (let i = 0; i < 120; i += 1)
+      drawn.request(START + 3 + Math.floor(i / 12), ["944100"], {
+        ...visitor(i % 50),
+        url: `https://shop.example/page/${i % 13}?q=${i}`,
+        action: "log",
+      });
+    attack(drawn, 39, ["944100"]);
+  },
+  [GOING]: (drawn) => misfire(drawn, 150),
+  [STOPPED]: (drawn) => misfire(drawn, 20),
+  [UNKNOWN]: (drawn) =>
+    attack(drawn, 3, ["942190"], (i) => ({
+      ip: "0.0.0.0",
+      url: `https://shop.example/search?id=${i}'%20union%20select%20password%20from%20users`,
+    })),
+};
+
+/** Zones whose events are drawn, by their numbers. The last one has no event before its first day. */
+const DRAWN = sample([1, 2, 3, 4], (number) => number === 2 || number === 3).map((number) => {
+  const events = drawWorld((SEED % 100_000) * 10 + number);
+  const first = number === 4 ? START - 5 * 60 : 0;
+  return [110 + number, events.filter(({ occurredAt }) => occurredAt >= first * MINUTE_MS)] as const;
+});
+
+const zones = new Map<number, readonly WafEvent[]>([
+  ...Object.entries(HAPPENINGS).map(([zoneId, happen]) => {
+    const drawn = createRequests();
+    drawn.everyday();
+    happen(drawn);
+    return [Number(zoneId), drawn.events] as const;
+  }),
+  ...DRAWN,
+]);
+
+let live: SaidByZone;
+/** The alert of the zone with two waves, an hour after the beginning. */
+let afterWaves: unknown[] = [];
+
+beforeAll(async () => {
+  let isAcknowledged = false;
+  live = await runLive(zones, {
+    ...SPAN,
+    async afterMinute(minute, sent) {
+      const alertsOfWaves = async () =>
+        (await database.db.select().from(alerts)).filter(({ zoneId }) => zoneId === WAVES);
+      if (minute === START + 60) afterWaves = await alertsOfWaves();
+      if (isAcknowledged || sent.get(WAVES)?.length === 0) return;
+      isAcknowledged = true;
+      const [alert] = await alertsOfWaves();
+      const act = { alertId: alert?.id ?? 0, by: "alice", note: null, atMs: world.now() };
+      await acknowledgeByHand(database, act);
+    },
+  });
+});
+
+const said = (zoneId: number): readonly SaidMessage[] => live.get(zoneId) ?? [];
+const reasonsOf = (zoneId: number) => said(zoneId).map(({ reason }) => reason);
+const ofZone = <Row extends { zoneId: number | null }>(rows: readonly Row[], zoneId: number) =>
+  rows.filter((row) => row.zoneId === zoneId);
 
 const line = ({ at, subject, reason, severity, attackers, rules, verdict }: SaidMessage) =>
   `${at - START} ${subject} ${reason} ${severity} [${attackers}] [${rules}] ${verdict}`;
 
-const WORLDS = [
-  [1, "of an older zone", null],
-  [2, "of an older zone", null],
-  [3, "of an older zone", null],
-  [4, "in a zone's first day", START - 5 * 60],
-] as const;
-test.each(sample(WORLDS, ([number]) => number === 2 || number === 3))(
-  "the service sends the messages of a replay of the same events (%d, %s)",
-  async (number, _zone, first) => {
-    const events = drawWorld((SEED % 100_000) * 10 + number).filter(
-      ({ occurredAt }) => first === null || occurredAt >= first * MINUTE_MS,
-    );
-    const span = { from: START, to: END };
-    const live = await runLive(events, span);
-    const replayed = replayEvents(events, span);
-    expect(live.length).toBeGreaterThan(0);
+test.each([...zones.keys()])(
+  "the service sends the messages of a replay of the same events (zone %d)",
+  (zoneId) => {
     // A replay ends with its last event, which may come before the last minute.
-    const linesOf = (said: readonly SaidMessage[]) =>
-      said
+    const linesOf = (all: readonly SaidMessage[]) =>
+      all
         .filter(({ at }) => at < END)
         .map(line)
         .toSorted();
-    expect(linesOf(live)).toEqual(linesOf(replayed));
+    expect(said(zoneId).length).toBeGreaterThan(0);
+    expect(linesOf(said(zoneId))).toEqual(linesOf(replayEvents(zones.get(zoneId) ?? [], SPAN)));
   },
 );
+
+describe("the first message", () => {
+  test("three rules of one request are one alert, whose subject is not the rule that adds the others up", async () => {
+    expect(reasonsOf(SUM).filter((reason) => reason === "first")).toHaveLength(1);
+    expect(said(SUM)[0]).toMatchObject({ subject: "rule", rules: "942190 942200 949110" });
+    const stored = ofZone(await world.readSpikes(), SUM);
+    const alone = stored.filter(({ memberOf }) => memberOf === null).map(({ ruleId }) => ruleId);
+    expect(stored.map(({ ruleId }) => ruleId)).toEqual(
+      expect.arrayContaining(["942190", "942200", "949110"]),
+    );
+    expect(alone.filter((ruleId) => ruleId !== SOURCES_RULE)).toHaveLength(
+      alone.includes(SOURCES_RULE) ? 0 : 1,
+    );
+    const all = ofZone(await database.db.select().from(alerts), SUM);
+    expect(all.filter(({ state }) => state !== "resolved")).toEqual([]);
+  });
+
+  test("a rule that adds up two others, with half of the requests each, has no alert of its own", () => {
+    const firsts = said(HALVES)
+      .filter(({ reason }) => reason === "first")
+      .map(({ rules }) =>
+        rules
+          .split(" ")
+          .filter((one) => one !== "949110")
+          .join(),
+      );
+    expect(firsts.toSorted()).toEqual(["933100", "942190"]);
+  });
+
+  test("a rule that adds others up notifies by itself after two minutes if no other rule spikes", async () => {
+    const stored = ofZone(await world.readSpikes(), SUM_ALONE);
+    const spike = stored.find(({ ruleId }) => ruleId === "949110");
+    const [first] = said(SUM_ALONE);
+    expect(first).toMatchObject({ reason: "first", rules: "949110" });
+    expect(first?.at).toBe((spike?.openedAt.getTime() ?? 0) / MINUTE_MS + 2);
+  });
+
+  test("an attack from an unknown address of 25 networks notifies, and nobody is few addresses", async () => {
+    expect(said(UNKNOWN)[0]).toMatchObject({ at: START + 4, reason: "first", verdict: "attack" });
+    const transitions = ofZone(await database.db.select().from(alerts), UNKNOWN).flatMap(
+      (row) => row.transitions as { mutedBy: string | null }[],
+    );
+    expect(transitions.map(({ mutedBy }) => mutedBy)).not.toContain("few-addresses");
+  });
+});
+
+test("a second wave is told again although the alert was acknowledged, with a verdict of its own requests", async () => {
+  expect(said(WAVES)[0]).toMatchObject({ at: START + 4, reason: "first" });
+  const waves = said(WAVES).filter(({ reason }) => reason === "again");
+  expect(waves.map(({ at }) => at)).toEqual([START + 40]);
+  const [first, second] = ofZone(await database.db.select().from(spikes).orderBy(spikes.id), WAVES);
+  const stored = (await database.db.select().from(verdicts)).filter(({ spikeId }) => spikeId === second?.id);
+  expect(first?.closedAt).not.toBeNull();
+  // The first wave had 50 addresses in its ten minutes, and the second one had ten in its first.
+  expect(stored.find(({ look }) => look === "first")?.verdict.counts).toMatchObject({
+    events: 10,
+    addresses: 10,
+  });
+  expect(afterWaves).toMatchObject([{ state: "firing", spikeId: second?.id }]);
+});
+
+test("a misfire that goes on at the same rate settles, and one that stops is resolved", () => {
+  const endsOf = (zoneId: number) =>
+    reasonsOf(zoneId).filter((one) => one === "settled" || one === "resolved");
+  expect([endsOf(GOING), endsOf(STOPPED)]).toEqual([["settled"], ["resolved"]]);
+});

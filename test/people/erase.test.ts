@@ -45,9 +45,12 @@ interface World {
   readonly theirs: readonly OracleEvent[];
 }
 
-async function openWorld(family: 4 | 6, options: { oldest?: boolean } = {}): Promise<World> {
-  const switches = { pageSize: 100, order: options.oldest === true ? "oldest" : "newest" } as const;
-  const emulator = await openEmulator({ historyHours: 5, eventsPerSecond: 0.05, lateShare: 0, switches });
+async function openWorld(
+  family: 4 | 6,
+  { isOldest = false, historyHours = 2 }: { isOldest?: boolean; historyHours?: number } = {},
+): Promise<World> {
+  const switches = { pageSize: 50, order: isOldest ? "oldest" : "newest" } as const;
+  const emulator = await openEmulator({ historyHours, eventsPerSecond: 0.04, lateShare: 0, switches });
   const ingest = await openIngest(emulator, { database, erasures: GUARD });
   const events = await oracle(emulator);
   const counts = Map.groupBy(
@@ -86,7 +89,7 @@ const erase = (person: string, more = "--yes --by alice", now = NOW) =>
 test.each([4, 6] as const)(
   "everything of an IPv%i address goes, counts and proofs stay, and neither route brings it back",
   async (family) => {
-    const { emulator, ingest, person, theirs } = await openWorld(family);
+    const { emulator, ingest, person, theirs } = await openWorld(family, { historyHours: 4 });
     await ingest.poll();
     await ingest.walk();
     await rollUp(database);
@@ -106,7 +109,7 @@ test.each([4, 6] as const)(
       await expectErased(theirs, person);
     }
     await rollUp(database);
-    const verified = await runCommand(database, "verify --zone 101 --from 2026-11-20T10:00 --to now --ids", {
+    const verified = await runCommand(database, "verify --zone 101 --from 2026-11-20T11:00 --to now --ids", {
       now: NOW,
       emulator,
     });
@@ -141,7 +144,7 @@ test("the former values of an erased event are deleted, also those under a secon
 });
 
 test("an event that the list alone had shown, masked, is emptied with its record once its address is known", async () => {
-  const { ingest, person, theirs } = await openWorld(4, { oldest: true });
+  const { ingest, person, theirs } = await openWorld(4, { isOldest: true });
   await ingest.walk();
   const { out } = await erase(person);
   expect(out).toMatch(/Not erased: \d+ events? with a masked address that may match/);
@@ -162,7 +165,7 @@ test("with --include-masked a masked address goes at once, and stays out", async
 });
 
 test("sealed hours stay sealed with their evidence, and a repair of one brings nothing back", async () => {
-  const { emulator, ingest, person, theirs } = await openWorld(4);
+  const { emulator, ingest, person, theirs } = await openWorld(4, { historyHours: 4 });
   for (let round = 0; round < 2; round++) {
     for (const run of [ingest.poll, ingest.walk, ingest.reconcile, ingest.seal]) {
       await run();

@@ -15,6 +15,7 @@ import { openJobQueue } from "../store/queue/support/store.ts";
 import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
 
 const WAIT = { timeout: 20_000 };
+const GRACE_MS = 200;
 const server = findTlsRedisServer();
 const skipped = server === null;
 const folder = mkdtempSync(path.join(tmpdir(), "longwatch-tls-redis-"));
@@ -49,45 +50,47 @@ describe.each([
 
   const at = (hostname: string, scheme = "rediss") => `${scheme}://${hostname}:${new URL(redis.url).port}`;
 
-  test.skipIf(skipped).each(["rediss", "REDISS"])(
-    "S21: jobs run over %s:// with the authority of LONGWATCH_REDIS_CA, and the store is looked at",
-    async (scheme) => {
-      const { job, runs } = recorder(`over-${randomUUID()}`);
-      const backend = open(at("localhost", scheme), ca);
-      const jobQueue = openJobQueue(backend, [job]);
-      jobQueue.startWorkers();
-      expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(true);
-      await expect.poll(() => runs, WAIT).toEqual([101]);
-      expect(await backend.findMistake()).toBeNull();
-      expect(jobQueue.errors).toEqual([]);
+  test.skipIf(skipped)(
+    "S21: jobs run over rediss:// and REDISS:// with the authority of LONGWATCH_REDIS_CA, and the store is looked at",
+    async () => {
+      for (const scheme of ["rediss", "REDISS"]) {
+        const { job, runs } = recorder(`over-${randomUUID()}`);
+        const backend = open(at("localhost", scheme), ca);
+        const jobQueue = openJobQueue(backend, [job]);
+        jobQueue.startWorkers();
+        expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(true);
+        await expect.poll(() => runs, WAIT).toEqual([101]);
+        expect(await backend.findMistake()).toBeNull();
+        expect(jobQueue.errors).toEqual([]);
+        await jobQueue.close(GRACE_MS);
+      }
     },
   );
 
-  test.skipIf(skipped).each([
-    ["without its authority", "localhost", null, "name the file of its authority in LONGWATCH_REDIS_CA"],
-    [
-      "with another authority",
-      "localhost",
-      file("other.pem", createSelfSigned("localhost").cert),
-      "name the file of its authority in LONGWATCH_REDIS_CA",
-    ],
-    [
-      "under a name that its certificate is not for",
-      "127.0.0.1",
-      ca,
-      "use a name in REDIS_URL that the certificate is for",
-    ],
-  ])("S21: a server %s is sent nothing, and what to do is told", async (_name, hostname, caFile, advice) => {
-    const { job, runs } = recorder("never");
-    const told: string[] = [];
-    const jobQueue = openJobQueue(open(at(hostname), caFile), [job], {
-      onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
-    });
-    jobQueue.startWorkers();
-    expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(false);
-    await expect.poll(() => told.join("\n"), WAIT).toContain(advice);
-    expect(runs).toEqual([]);
-  });
+  test.skipIf(skipped)(
+    "S21: a server without its authority, with another one, or under a name that its certificate is not for is sent nothing, and the error says what to do",
+    async () => {
+      const refuse = async (hostname: string, caFile: string | null, advice: string) => {
+        const { job, runs } = recorder("never");
+        const told: string[] = [];
+        const jobQueue = openJobQueue(open(at(hostname), caFile), [job], {
+          enqueueTimeoutMs: 500,
+          onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
+        });
+        jobQueue.startWorkers();
+        expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(false);
+        await expect.poll(() => told.join("\n"), WAIT).toContain(advice);
+        expect(runs).toEqual([]);
+        await jobQueue.close(GRACE_MS);
+      };
+      const authority = "name the file of its authority in LONGWATCH_REDIS_CA";
+      await Promise.all([
+        refuse("localhost", null, authority),
+        refuse("localhost", file("other.pem", createSelfSigned("localhost").cert), authority),
+        refuse("127.0.0.1", ca, "use a name in REDIS_URL that the certificate is for"),
+      ]);
+    },
+  );
 });
 
 test("S21: TLS names the server if its host is a name, and not if the host is an address", async () => {

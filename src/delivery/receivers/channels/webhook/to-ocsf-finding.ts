@@ -12,7 +12,7 @@ import type { AlertState, Severity } from "#model/kinds.ts";
 import { OCSF_VERSION, toSource, toUrl } from "#model/ocsf.ts";
 import { isEnding } from "#model/words.ts";
 import { nameZone } from "#model/zones.ts";
-import { MAX_BODY_BYTES, toHarmlessJson } from "./webhook-body.ts";
+import { MAX_BODY_BYTES, toFittingJson } from "./webhook-body.ts";
 
 /** Detection Finding, of the category Findings. */
 const FINDING = { category_uid: 2, class_uid: 2004 } as const;
@@ -42,12 +42,7 @@ const STEPS = [
  */
 export function toOcsfFinding(message: AlertMessage, atMs: number): string {
   const finding = makeFinding(message, atMs);
-  let json = "";
-  for (const [step, caps] of STEPS.entries()) {
-    json = toHarmlessJson(cutFinding(finding, caps, step > 0));
-    if (Buffer.byteLength(json) < MAX_BODY_BYTES) break;
-  }
-  return json;
+  return toFittingJson(STEPS, (caps, step) => cutFinding(finding, caps, step > 0));
 }
 
 type Finding = ReturnType<typeof makeFinding>;

@@ -103,8 +103,28 @@ function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["l
 }
 
 /** Returns JSON whose bytes are harmless in a log, a terminal or a page. Its values are unchanged. */
-export function toHarmlessJson(value: unknown): string {
-  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{DI}<>&]/gu, escapeUnits);
+function toHarmlessJson(value: unknown): string {
+  return escapeHarmful(JSON.stringify(value));
+}
+
+function escapeHarmful(json: string): string {
+  return json.replace(/[\p{C}\p{Zl}\p{Zp}\p{DI}<>&]/gu, escapeUnits);
+}
+
+/** Makes a body with each of the caps, in order. Returns the first one that has fewer than 20,000 bytes, else the last one. */
+export function toFittingJson<Caps>(
+  steps: readonly Caps[],
+  makeBody: (caps: Caps, step: number) => unknown,
+): string {
+  let json = "";
+  for (const [step, caps] of steps.entries()) {
+    json = JSON.stringify(makeBody(caps, step));
+    // An escape is longer than what it replaces, so JSON that is too long need not be escaped.
+    if (Buffer.byteLength(json) >= MAX_BODY_BYTES) continue;
+    json = escapeHarmful(json);
+    if (Buffer.byteLength(json) < MAX_BODY_BYTES) return json;
+  }
+  return escapeHarmful(json);
 }
 
 /** A message, and further messages with the members that do not fit into it. */
@@ -121,16 +141,15 @@ export interface WebhookBodies {
  */
 export function toWebhookBodies(message: AlertMessage, atMs: number): WebhookBodies {
   const timestamp = new Date(atMs).toISOString();
-  let first = "";
   let shown = 0;
   const total = message.members?.length ?? 0;
   const [whole, fewerMembers, ...smaller] = STEPS;
-  for (const [step, caps] of [whole, ...(total > 0 ? [fewerMembers] : []), ...smaller].entries()) {
+  const steps = [whole, ...(total > 0 ? [fewerMembers] : []), ...smaller];
+  const first = toFittingJson(steps, (caps, step) => {
     const data = trim(message, caps);
     shown = data.members?.length ?? 0;
-    first = toHarmlessJson({ type: `alert.${message.state}`, timestamp, trimmed: step > 0, data });
-    if (Buffer.byteLength(first) < MAX_BODY_BYTES) break;
-  }
+    return { type: `alert.${message.state}`, timestamp, trimmed: step > 0, data };
+  });
   if (!showsMembers(message)) return { first, following: [] };
   return { first, following: toFollowing(message, (message.members ?? []).slice(shown), timestamp) };
 }
