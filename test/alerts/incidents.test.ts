@@ -173,7 +173,7 @@ test("attackers that join are named at most once in the join interval, which dou
   const id = await attack(0, ONE);
   const all = [ONE];
   const told: number[] = [];
-  for (let minute = 1; minute <= 200; minute += 1) {
+  for (let minute = 1; minute <= 42; minute += 1) {
     // A flood: another address every minute.
     all.push(joining(minute + 1, minute));
     await judge(id, minute, ...all);
@@ -181,11 +181,11 @@ test("attackers that join are named at most once in the join interval, which dou
     await run(minute);
     if ((await database.db.$count(notifications)) > before) told.push(minute);
   }
-  expect(told).toEqual([1, 6, 11, 21, 41, 81, 141]);
+  expect(told).toEqual([1, 6, 11, 21, 41]);
   const reasons = (await world.messages()).map(({ reason }) => reason);
-  expect(reasons).toEqual(["first", "join", "join", "join", "join", "join", "join"]);
+  expect(reasons).toEqual(["first", "join", "join", "join", "join"]);
   expect((await world.messages()).at(-1)?.message.headline).toMatch(
-    /^142 attackers in zone 101: 203\.0\.113\.142, 203\.0\.113\.141, 203\.0\.113\.140 and 139 more attack now$/,
+    /^42 attackers in zone 101: 203\.0\.113\.42, 203\.0\.113\.41, 203\.0\.113\.40 and 39 more attack now$/,
   );
 }, 60_000);
 

@@ -14,6 +14,7 @@ import { Refusal } from "#operations/refusal.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
+import { draws } from "../support/sample.ts";
 import { createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 import { insertSpike } from "./insert-spike.ts";
@@ -248,6 +249,6 @@ test("two replicas, failing receivers, people and silences: every page is ended 
       expect((await world.alerts()).filter(({ state }) => state !== "resolved")).toEqual([]);
       await checkReceived(world);
     }),
-    { numRuns: 12 },
+    { numRuns: draws(5, 12) },
   );
 }, 120_000);

@@ -4,6 +4,7 @@ import type { AlertSpike } from "#alerts/rules/alert-spike.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { ENDINGS } from "#model/words.ts";
+import { draws } from "../support/sample.ts";
 import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
 import type { PureAlert, PureService, Said } from "./pure-service.ts";
 
@@ -171,6 +172,6 @@ test("for random attacks, acts, silences and times, the lifecycle keeps its prom
       ).values())
         expect(ENDS).toContain(lane.at(-1)?.reason);
     }),
-    { numRuns: 300 },
+    { numRuns: draws(100, 300) },
   );
 });

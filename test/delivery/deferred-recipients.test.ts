@@ -53,7 +53,7 @@ async function spend(minutes: number): Promise<void> {
 
 test("a deferred recipient gets the mail later, and nobody gets it twice", async () => {
   await world.raise(["first"], ["mail"]);
-  await spend(60);
+  await spend(20);
   expect(server.mails.map(({ to }) => to)).toEqual([["on-call@example.com"]]);
   expect(await database.db.select().from(channelStates)).toMatchObject([{ state: "closed", failures: 0 }]);
   const [row] = await world.rows();

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { createZoneReplay } from "#alerts/rules/backtest/replay-zone.ts";
 import { parseAttack } from "#emulator/traffic/attack.ts";
 import { createTraffic } from "#emulator/traffic/traffic.ts";
+import { sample } from "../support/sample.ts";
 import { type FoundEpisode, findEpisodes } from "./support/scan-history.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30, 20);
@@ -9,6 +10,7 @@ const HISTORY_MINUTES = 72 * 60;
 const WATCHED_MINUTES = 60;
 const FIRST = Math.floor(START / 60_000) - HISTORY_MINUTES;
 const ATTACK_AT = START + 60_000;
+const SEEDS = sample(["1", "2"], (seed) => seed === "2");
 
 /** The emulator's own history, and the hour after it in which an attack runs. Openings by zone and rule. */
 function watch(seed: string): Map<string, FoundEpisode[]> {
@@ -40,7 +42,7 @@ test("everyday emulated traffic opens few spikes, and a scripted attack opens ex
   let series = 0;
   const attackMinute = Math.floor(ATTACK_AT / 60_000);
   const attacked: FoundEpisode[] = [];
-  for (const seed of ["1", "2"]) {
+  for (const seed of SEEDS) {
     for (const [key, episodes] of watch(seed)) {
       if (key === "101/942100") attacked.push(...episodes.filter(({ openedAt }) => openedAt > attackMinute));
       series += 1;
@@ -49,7 +51,7 @@ test("everyday emulated traffic opens few spikes, and a scripted attack opens ex
       ).length;
     }
   }
-  expect(attacked).toHaveLength(2);
+  expect(attacked).toHaveLength(SEEDS.length);
   for (const episode of attacked) {
     expect(episode).toMatchObject({ kind: "spike", severity: "critical" });
     expect(episode.openedAt).toBeLessThanOrEqual(attackMinute + 2);

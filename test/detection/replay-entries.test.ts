@@ -9,6 +9,7 @@ import { readEntries, readEvents } from "#faces/cli/backtest/read-events.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createActionStates } from "#model/action-class.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
+import { START_MINUTE } from "../bench/sources/zone.ts";
 import { runStoreCommand } from "../faces/cli/run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
@@ -40,7 +41,7 @@ interface Row {
 const rowsOf = (alerts: string | null): Row[] => parse(alerts ?? "", { columns: true });
 
 describe("the same events as CSV and as entries", () => {
-  const { events } = drawZone(5, 3);
+  const events = drawZone(5, 6).events.filter(({ minute }) => minute < START_MINUTE + 5 * 1_440);
 
   test("have the same messages with the same verdicts, if no entry has a record", async () => {
     const csv = events.map(({ minute, ruleId, ip, asn, ja4, ua, url }) =>

@@ -8,7 +8,7 @@ import { SEED } from "../support/random-tests.ts";
 import { draws } from "../support/sample.ts";
 
 const seed = SEED % 100_000;
-const { events } = drawZone(seed, 3);
+const { events } = drawZone(seed, 5);
 
 function replay(late: { from: number; to: number } | null): ReplayedMessage[] {
   const one = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3, late });

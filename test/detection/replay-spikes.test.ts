@@ -48,7 +48,7 @@ async function keepHistories(histories: ReturnType<typeof drawHistories>): Promi
 }
 
 test.each(sample([11, 12], (seed) => seed === 12))(
-  "the job finds what a scan of the whole history finds (seed %d)",
+  "the job finds what a scan of the whole history finds, and so do detectors that are killed and start anew (seed %d)",
   async (seed) => {
     const histories = drawHistories(seed);
     await keepHistories(histories);
@@ -92,23 +92,21 @@ test.each(sample([11, 12], (seed) => seed === 12))(
       compared += expected.length;
     }
     expect(compared).toBeGreaterThanOrEqual(8);
+
+    // A spike that ends within a pause may have been judged through another minute.
+    const compare = (rows: typeof found) =>
+      rows.map(({ evidence: _evidence, judgedThrough: _judged, ...row }) => row);
+    const uninterrupted = compare(found);
+    expect(uninterrupted.some(({ closedAt }) => closedAt !== null)).toBe(true);
+    await database.pool.query("truncate spikes cascade");
+    const fraction = createFractions(seed);
+    for (let minute = START; minute < END; ) {
+      const pause = 1 + Math.floor(fraction() * 9);
+      minute = Math.min(minute + pause, END);
+      await world.tickThrough(minute - 1, minute);
+      // A spike after one that closed within the pause is found by the next tick.
+      await world.tickThrough(minute - 1, minute);
+    }
+    expect(compare(await world.readSpikes())).toEqual(uninterrupted);
   },
 );
-
-test("detectors that are killed and start anew end where one that never stopped does", async () => {
-  await keepHistories(drawHistories(21));
-  await world.tickThrough(START, END);
-  const uninterrupted = (await world.readSpikes()).map(({ evidence: _evidence, ...row }) => row);
-  expect(uninterrupted.some(({ closedAt }) => closedAt !== null)).toBe(true);
-
-  await database.pool.query("truncate spikes cascade");
-  const fraction = createFractions(21);
-  for (let minute = START; minute < END; ) {
-    const pause = 1 + Math.floor(fraction() * 9);
-    minute = Math.min(minute + pause, END);
-    await world.tickThrough(minute - 1, minute);
-    // A spike after one that closed within the pause is found by the next tick.
-    await world.tickThrough(minute - 1, minute);
-  }
-  expect((await world.readSpikes()).map(({ evidence: _evidence, ...row }) => row)).toEqual(uninterrupted);
-});

@@ -9,15 +9,18 @@ import {
   openEmulator,
   oracle,
   search,
+  shareEmulator,
   TODAY,
   walkDay,
   YESTERDAY,
 } from "./support.ts";
 
+const emulator = await shareEmulator();
+
 test.each(["oldest", "newest"] as const)(
   "paging %s first gives exactly what the oracle holds, in that order",
   async (order) => {
-    const emulator = await openEmulator({ historyHours: 20, order, pageSize: 333 });
+    const emulator = await openEmulator({ historyHours: 20, eventsPerSecond: 0.05, order, pageSize: 133 });
     const expected = await oracle(emulator);
     const today = await walkDay(emulator, TODAY);
     const yesterday = await walkDay(emulator, YESTERDAY);
@@ -25,12 +28,11 @@ test.each(["oldest", "newest"] as const)(
     const ids = days.flatMap((page) => page.logs ?? []).map((entry) => entry.logId);
     const expectedIds = expected.map((event) => event.logId);
     expect(ids).toEqual(order === "oldest" ? expectedIds : expectedIds.toReversed());
-    expect(today.slice(0, -1).every((page) => page.logs?.length === 333)).toBe(true);
+    expect(today.slice(0, -1).every((page) => page.logs?.length === 133)).toBe(true);
   },
 );
 
 test("an entry carries its record as text with a masked address, and labels that are all strings", async () => {
-  const emulator = await openEmulator();
   const [page] = await walkDay(emulator, TODAY);
   const byId = new Map((await oracle(emulator)).map((event) => [event.logId, event]));
   expect(page?.logs?.length).toBeGreaterThan(100);
@@ -94,9 +96,10 @@ test("a token with any character changed is refused, whichever it is", async () 
   const emulator = await openEmulator({ pageSize: 100, eventsPerSecond: 0.05 });
   const page = await bodyOf<ListBody>(call(emulator, listPath(TODAY)));
   const token = page.continuationToken ?? "";
+  const characters = ["A", "/", "=", "%", "*"];
   const taken: [number, string, number][] = [];
   for (let at = 0; at < token.length; at++) {
-    for (const character of ["A", "/", "=", "%", "*"]) {
+    for (const character of [characters[at % 5], characters[(at + 2) % 5]] as string[]) {
       if (token[at] === character) continue;
       const changed = token.slice(0, at) + character + token.slice(at + 1);
       const { status } = await call(emulator, listPath(TODAY, changed));
@@ -124,7 +127,6 @@ test("a page stays in place while events arrive, and a token can outlive its tim
 test.each(["11-17-2026", "11-21-2026", "01-01-2099"])(
   "the day %s lies outside the three served days: a 401 of the response's shape",
   async (day) => {
-    const emulator = await openEmulator();
     const response = await call(emulator, listPath(day));
     expect(response.status).toBe(401);
     expect(await response.json()).toEqual({
@@ -145,7 +147,6 @@ test.each(["11-17-2026", "11-21-2026", "01-01-2099"])(
 test.each(["2026-11-20", "20-11-2026", "11-31-2026", "2-3-2026", "today"])(
   "the date %s is a 400 problem that names it",
   async (day) => {
-    const emulator = await openEmulator();
     const response = await call(emulator, listPath(day));
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ status: 400, detail: expect.stringContaining(`'${day}'`) });
@@ -163,7 +164,6 @@ test("the oldest served day can be read to its beginning", async () => {
 });
 
 test("an unknown zone is a filled 202, a zone that is no number a 400", async () => {
-  const emulator = await openEmulator();
   const unknown = await call(emulator, listPath(TODAY, undefined, 7));
   expect(unknown.status).toBe(202);
   expect(await unknown.json()).toMatchObject({

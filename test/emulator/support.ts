@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
 import { HOUR_MS } from "#lib/units.ts";
 
@@ -50,15 +50,20 @@ export interface SearchBody {
   readonly errorResponse?: Record<string, unknown> | null;
 }
 
+const createSmall = (options: EmulatorOptions) =>
+  createEmulator({ eventsPerSecond: 0.3, historyHours: 3, clock: () => NOW, ...options });
+
 /** Starts a small emulator whose clock is at NOW; closed when the test ends. */
 export async function openEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const emulator = await createEmulator({
-    eventsPerSecond: 0.3,
-    historyHours: 3,
-    clock: () => NOW,
-    ...options,
-  });
+  const emulator = await createSmall(options);
   onTestFinished(() => emulator.close());
+  return emulator;
+}
+
+/** Starts the same for all tests of a file, which only read from it. */
+export async function shareEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const emulator = await createSmall(options);
+  afterAll(() => emulator.close());
   return emulator;
 }
 

@@ -321,7 +321,7 @@ test("evidence that was collected before an erasure and written after it is empt
 });
 
 test("killed in the middle, the same command goes on; two at once erase nothing twice", async () => {
-  const count = 40_000;
+  const count = 10_000;
   await insertMany(database, {
     zoneId: ZONE,
     from: NOON - 12 * 3_600_000,

@@ -4,6 +4,7 @@ import { maskText } from "#archive/rules/mask.ts";
 import { readAddress } from "#model/ip-address.ts";
 import { eraseRecord } from "#people/rules/erasure-guard.ts";
 import { replaceAddresses, replaceInJson } from "#people/rules/replace-addresses.ts";
+import { draws } from "../support/sample.ts";
 import { isAnother, neighbour, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 
 const wipe = (ip: string) => (readAddress(ip) === null ? null : "X");
@@ -94,7 +95,7 @@ test("any address of either family, in any spelling, is found between any two ch
       expect(replaceAddresses(text, only)).not.toContain(spelling);
       expect(replaceInJson([{ note: text }], only, { dropTraits: false })).not.toEqual([{ note: text }]);
     }),
-    { numRuns: 1_000 },
+    { numRuns: draws(250, 1_000) },
   );
 });
 
@@ -106,7 +107,7 @@ test("a masked text never holds the address, also where a neighbour makes it ano
       fc.pre(!spelling.replaceAll("%3A", ":").endsWith("::"));
       expect(masked).not.toContain(spelling);
     }),
-    { numRuns: 1_000 },
+    { numRuns: draws(250, 1_000) },
   );
 });
 
@@ -154,7 +155,7 @@ test("any address is found as the names of hosts and as programs spell it", () =
       ][form];
       expect(replaceAddresses(`a ${spelled} b`, (found) => (found === ip ? "X" : null))).toContain("X");
     }),
-    { numRuns: 500 },
+    { numRuns: draws(200, 500) },
   );
 });
 

@@ -6,6 +6,7 @@ import { makeEvent } from "../../detection/trend-support.ts";
 import { rollUp } from "../../people/erasure-world.ts";
 import type { Fault } from "../../support/receivers/receiver.ts";
 import { startWebhookReceiver } from "../../support/receivers/webhook-receiver.ts";
+import { draws } from "../../support/sample.ts";
 import { POSTING, type PostingKind, SIGNING_SECRET } from "../sinks/world.ts";
 import { openForwardWorld } from "./forward-world.ts";
 
@@ -14,7 +15,7 @@ const { database } = world;
 const { pool } = database;
 const HOURS = 6;
 /** Faults of each receiver. */
-const FAULTS = Number(process.env["TEST_FAULTS"] ?? 20);
+const FAULTS = Number(process.env["TEST_FAULTS"] ?? draws(10, 20));
 const SEED = Number(process.env["TEST_SEED"] ?? 7);
 
 function createDraw(seed: number) {
@@ -35,7 +36,7 @@ test.each(Object.keys(POSTING) as PostingKind[])(
     const sink = POSTING[kind].open(receiver.origin, { timeoutMs: 400 });
     world.setNow(DAY_START + 30 * HOUR_MS);
     let count = 0;
-    const draws = (number: number) =>
+    const drawSome = (number: number) =>
       Array.from({ length: number }, () => {
         count += 1;
         return makeEvent({
@@ -44,7 +45,7 @@ test.each(Object.keys(POSTING) as PostingKind[])(
           feature: "waf",
         });
       });
-    const events = draws(FAULTS * 6);
+    const events = drawSome(FAULTS * 6);
     await world.store(events);
     const faults = new Map<string, number>();
     let stop = new AbortController();
@@ -69,7 +70,7 @@ test.each(Object.keys(POSTING) as PostingKind[])(
     for (let round = 0; round === 0 || !(await isDone()); round += 1) {
       expect(round).toBeLessThan(FAULTS * 4);
       if (round % 9 === 5 && events.length < FAULTS * 7) {
-        const late = draws(12);
+        const late = drawSome(12);
         await storeEvents(database, ZONE, late, { expectNew: false });
         events.push(...late);
         await rollUp(database);
