@@ -133,6 +133,6 @@ export function drawWorld(seed: number): WafEvent[] {
     },
   ];
   for (let count = integer(3, 5); count > 0; count -= 1)
-    situations[integer(0, situations.length - 1)]?.(START + integer(3, 90));
+    situations[integer(0, situations.length - 1)]?.(START + integer(3, 60));
   return events.filter(({ occurredAt }) => occurredAt < END * MINUTE_MS);
 }

@@ -14,7 +14,7 @@ const MONITORED = (HOUR - 40) % 1_440;
 const HISTORY_HOURS = 71;
 const SCANNER = "198.51.100.7";
 /** How long a copy takes, in ticks. */
-const COPY_MINUTES = 12;
+const COPY_MINUTES = 6;
 /** The attack begins so long after the last copy is complete. */
 const PAUSE_MINUTES = 10;
 

@@ -23,7 +23,7 @@ import { createLateWorld, daysOf, type TimedEvent } from "./late-world.ts";
 
 /** The live part of the test: after two days of history, the first of which nothing judges. */
 const LIVE = START_MINUTE + 2 * 1_440;
-const LIVE_MINUTES = 8 * 60;
+const LIVE_MINUTES = 6 * 60;
 /** The ticks come every so many minutes; each of them judges a quarter of an hour. */
 const STEP = 10;
 /** A zone without an outage, with which the others are compared. */
@@ -71,7 +71,7 @@ function drawEvents(seed: number): TimedEvent[] {
   let drawn: readonly TimedEvent[] = [];
   for (let index = 0; drawn.length === 0 || drawn.length > 25_000; index += 1)
     drawn = drawZone(seed, index).events;
-  const attacks = Array.from({ length: 5 }, (_, i) => attackAt(LIVE + 60 + draw.integer(0, 300), i + 1));
+  const attacks = Array.from({ length: 5 }, (_, i) => attackAt(LIVE + 60 + draw.integer(0, 200), i + 1));
   const end = LIVE + LIVE_MINUTES;
   return [...drawn, ...attacks.flat()]
     .filter(({ minute }) => minute < end)
@@ -88,8 +88,8 @@ interface Cut {
 
 function drawCut(seed: number): Cut {
   const draw = createDraw(seed);
-  const from = LIVE + draw.integer(30, 180);
-  return { from, to: from + draw.integer(20, 150), share: draw.chance(0.5) ? 1 : draw.between(0.1, 0.9) };
+  const from = LIVE + draw.integer(30, 120);
+  return { from, to: from + draw.integer(20, 110), share: draw.chance(0.5) ? 1 : draw.between(0.1, 0.9) };
 }
 
 const namesOf = (fired: readonly FiredMinute[]) =>

@@ -70,7 +70,7 @@ test("a key that is lost while the service runs stops nothing, a start without i
   const emulator = await openEmulator({
     clock: () => Date.now(),
     historyHours: 1,
-    eventsPerSecond: 1,
+    eventsPerSecond: 0.2,
     lateShare: 0,
   });
   const [somebody] = await shownBy(emulator);
