@@ -162,7 +162,13 @@ test.each(["SIGINT", "SIGTERM"] as const)(
 );
 
 test("an attack that began before the start is emulated from its beginning on", async () => {
-  const { child, url } = await start([...SMALL, "--attack", "kind=misfire-form,zone=102,start=-7h,rate=4/m"]);
+  const { child, url } = await start([
+    ...SMALL,
+    "--events-per-second",
+    "0.01",
+    "--attack",
+    "kind=misfire-form,zone=102,start=-7h,rate=4/m",
+  ]);
   const text = await (await fetch(`${url}/_emulator/events/102`)).text();
   const lines = text
     .trim()

@@ -14,7 +14,7 @@ const REQUESTS = 200;
 const FIRST_LIMITED = 50;
 /**
  * From these requests on, two zones get a 429 each: a limit of the account. Further apart than what may be under way
- * when the first pause begins: five replicas with nine tokens each.
+ * when the first pause begins: three replicas with nine tokens each.
  */
 const LIMITS: readonly { readonly from: number; readonly headers: Record<string, string> }[] = [
   { from: FIRST_LIMITED, headers: { "retry-after": "1" } },
@@ -53,11 +53,11 @@ async function startReplica(...args: readonly string[]): Promise<ChildProcess> {
   return replica;
 }
 
-test("five replicas send no more than one budget allows, whatever the platform answers and whoever dies (F40)", async () => {
+test("three replicas send no more than one budget allows, whatever the platform answers and whoever dies (F40)", async () => {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   const { arrivals, limited, url } = await startLimiter();
-  const zones = ["1", "2", "3", "4", "5"];
+  const zones = ["1", "2", "3"];
   const replicas = await Promise.all(
     zones.map((zone) => startReplica(zone, database.url, url, String(RATE))),
   );
@@ -79,5 +79,5 @@ test("five replicas send no more than one budget allows, whatever the platform a
   expect(REQUESTS).toBeLessThanOrEqual((seconds - PAUSED_SECONDS) * RATE * 1.001 + 1);
   expect(new Set(arrivals.map(({ zone }) => zone))).toEqual(new Set(zones));
   const survivors = replicas.filter((_, index) => index !== victim);
-  expect(survivors.map(({ exitCode }) => exitCode)).toEqual([null, null, null, null]);
+  expect(survivors.map(({ exitCode }) => exitCode)).toEqual([null, null]);
 });
