@@ -28,7 +28,7 @@ const namesOf = (messages: readonly ReplayedMessage[]) => [
 test("late minutes make one message, and every other message is that of the complete replay", () => {
   const whole = replay(null);
   const draw = createDraw(seed);
-  for (let i = 0; i < draws(2, 8); i += 1) {
+  for (let i = 0; i < draws(5, 8); i += 1) {
     // Around a message, because most spans have none.
     const around = draw.pick(whole.filter(({ reason }) => reason === "first")).at;
     const from = Math.max(around - draw.integer(1, 90), START_MINUTE + 1_500);
