@@ -212,9 +212,12 @@ it("S1: ends an export in the middle once its key is revoked, also one that nobo
   const count = () => promisify(http.app.server.getConnections.bind(http.app.server))();
   expect(await count()).toBe(2);
   await many.pool.query("update api_keys set revoked_at = now() where key_id = $1", [keyId]);
+  const revokedAt = performance.now();
 
   // Nobody reads: the connection ends all the same.
   await vi.waitFor(async () => expect(await count()).toBe(1));
+  // After a minute the server would have ended any connection on which nothing moves.
+  expect(performance.now() - revokedAt).toBeLessThan(45_000);
   await expect(countLines(revoked)).rejects.toThrow("aborted");
   expect(revoked.complete).toBe(false);
   expect(await countLines(other)).toBe(MANY + 1);

