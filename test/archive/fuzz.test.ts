@@ -102,7 +102,7 @@ const operation = fc.constantFrom("search", "export");
 it("answers any path without an internal error", async () => {
   await fc.assert(
     fc.asyncProperty(paths, (path) => expectCalm(ask, path)),
-    { numRuns: draws(100, 300) },
+    { numRuns: draws(60, 300) },
   );
 });
 
@@ -113,7 +113,7 @@ it("answers whatever is sent to search and export without an error of its own", 
     fc.asyncProperty(operation, sent, (name, text) =>
       expectCalm(ask, `/shield/event-logs/101/${name}`, post(text)),
     ),
-    { numRuns: draws(100, 300) },
+    { numRuns: draws(60, 300) },
   );
 });
 
@@ -121,9 +121,9 @@ it("answers well-formed questions made of hostile texts", async () => {
   const window = { from: NOW - 7_200_000, to: NOW };
   const ops = { eq: "url", in: "ja4", contains: "ua", wildcard: "url" } as const;
   for (const [index, text] of INJECTIONS.entries()) {
-    // The gate asks with two of the operators for each text.
+    // The gate asks with one of the operators for each text. hostile-texts.test.ts asks with all of them.
     const all = Object.entries(ops);
-    for (const [op, field] of sample(all, (one) => (all.indexOf(one) + index) % 2 > 0)) {
+    for (const [op, field] of sample(all, (one) => (all.indexOf(one) + index) % 4 > 0)) {
       const body = { ...window, query: text, filters: [{ field, op, value: [text, text] }] };
       for (const more of [{}, { groupBy: [field], buckets: 2 }]) {
         const answer = await ask("/shield/event-logs/101/search", post({ ...body, ...more }));
