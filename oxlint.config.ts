@@ -129,6 +129,7 @@ export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   aws4fetch: ["store/bucket"],
   "openid-client": ["app"],
   nodemailer: ["delivery/receivers"],
+  liquidjs: ["delivery/rules"],
   fastify: ["faces/http", "app"],
   "fastify/*": ["faces/http", "app"],
   "prom-client": ["faces/http"],

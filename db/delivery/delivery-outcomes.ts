@@ -13,17 +13,19 @@ const n = alias(notifications, "n");
 
 /**
  * Marks claims as delivered. A sender whose row was dropped meanwhile still records the delivery. A sender whose row
- * was claimed again writes nothing; the next sender will. Returns the number of rows written.
+ * was claimed again writes nothing; the next sender will. `note` says what was not as configured. Returns the number of
+ * rows written.
  */
 export function markDelivered(
   db: Queryable,
   claimed: readonly Claimed[],
   providerReference: string | null,
+  note: string | null = null,
 ): Promise<number> {
   return write(db, claimed, ["sending", "undeliverable"], {
     state: "delivered",
     deliveredAt: sql`now()`,
-    lastError: null,
+    lastError: note,
     providerReference,
   });
 }

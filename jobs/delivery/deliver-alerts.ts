@@ -203,7 +203,10 @@ async function deliver(
   // A digest belongs to no single alert, so no later message may update it in place.
   const reference = digestKey === null ? result.providerReference : null;
   if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
-  const written = await markDelivered(db, notifications, reference);
+  const { note = null } = result;
+  if (note !== null)
+    deps.log.warn({ channel: notifier.name, note }, "notification sent without its template");
+  const written = await markDelivered(db, notifications, reference, note);
   const moreMessages = (result.messages ?? 1) - 1;
   return { kind: written > 0 ? "delivered" : "lost", shows: "works", moreMessages };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { readDeployment } from "#alerts/rules/deployment.ts";
 import { maskText } from "#archive/rules/mask.ts";
 import { deleteNote, insertNote, listNotes, type NoteRow } from "#db/alerts/notes.ts";
 import { showTime } from "#lib/format.ts";
@@ -22,7 +23,6 @@ import { type Changing, type Column, defineChange, defineQuery } from "#operatio
 import { Refusal } from "#operations/refusal.ts";
 import { requireZone } from "#operations/require-known.ts";
 import { checkOrder } from "#operations/span.ts";
-import { readDeployment } from "./rules/deployment.ts";
 
 const PATH = "/api/v1/notes";
 const TAG = "Alerts";

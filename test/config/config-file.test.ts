@@ -325,7 +325,7 @@ detection: { z: 99 }
       "LONGWATCH_HEARTBEAT_URL: [secret]: localhost is not a public address (loopback)",
       'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of chat, mail, page, hook, prom, good: did you mean page?',
       "line 9, column 3: must be YAML (duplicate key)",
-      "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks, ca_file",
+      "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks, ca_file, template",
       "channels.chat: url: 127.0.0.1 is not a public address (loopback)",
       "channels.mail: host: localhost is not a public address (loopback)",
       'channels.mail.from: "a": must have at least 3 characters',

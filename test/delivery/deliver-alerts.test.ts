@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { sql } from "drizzle-orm";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { markDelivered, markRetry, markUndeliverable } from "#db/delivery/delivery-outcomes.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
@@ -27,6 +28,20 @@ beforeAll(async () => {
 });
 
 beforeEach(() => world.clear());
+
+test("a message that was sent without its template is delivered, with the reason", async () => {
+  await world.raise(["first"]);
+  const notifiers = [...world.notifiers(["chat"])].map(([name, one]) => {
+    const send: typeof one.send = async (...sent) => ({
+      ...(await one.send(...sent)),
+      note: "TEMPLATE_FAILED: x",
+    });
+    return [name, { ...one, send }] as const;
+  });
+  await world.run([], { notifiers: new Map(notifiers) });
+  expect(await world.rows()).toMatchObject([{ state: "delivered", lastError: "TEMPLATE_FAILED: x" }]);
+  expect((await readChannelStatuses(database.db))[0]).toMatchObject({ state: "closed", dead: 0 });
+});
 
 describe("once", () => {
   test("five deliverers at the same time send every notification once", async () => {

@@ -1,15 +1,19 @@
 /** The operations on channels. */
 import { z } from "zod";
+import { parseDetails } from "#alerts/rules/alert-record.ts";
 import { buildTestMessage } from "#alerts/rules/message/self-message.ts";
+import { readAlert } from "#db/alerts/alert-reports.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
-import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { type Notifier, templateOf } from "#delivery/receivers/channel-definition.ts";
+import { findChannel } from "#delivery/receivers/channels/registry.ts";
 import { describeFailure } from "#delivery/receivers/delivery-error.ts";
+import { applyTemplate, findTemplateFault, MAX_TEMPLATE_CHARS } from "#delivery/rules/message/template.ts";
 import { describeCircuit } from "#delivery/rules/plan-delivery.ts";
 import { showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
-import { IsoTime, Name, notFound, requireEveryZone, Text, toIsoOrNull } from "#operations/fields.ts";
+import { IsoTime, Name, notFound, RowId, requireEveryZone, Text, toIsoOrNull } from "#operations/fields.ts";
 import { type Cell, defineChange, defineQuery } from "#operations/operation.ts";
 import { ChannelName, channelReplay } from "./deliveries.ts";
 
@@ -106,7 +110,56 @@ const test = defineChange({
   },
 });
 
-export const channelOperations = [list, test, channelReplay];
+const preview = defineQuery({
+  name: "channels.preview",
+  summary: "Show what a channel would be sent for an alert, and send nothing",
+  http: ["GET", "/api/v1/channels/:name/preview"],
+  tag: TAG,
+  scope: "read",
+  input: z.strictObject({
+    name: ChannelName.describe("The channel's name."),
+    alert: RowId.describe("The alert's number."),
+    template: z
+      .string()
+      .min(1)
+      .max(MAX_TEMPLATE_CHARS)
+      .optional()
+      .describe("Try this template instead of the channel's own."),
+  }),
+  output: z.object({
+    kind: Name,
+    fault: Text.nullable().describe("Why the template cannot be rendered; the standard message is shown."),
+    messages: z
+      .array(z.string().meta({ masked: "text" }))
+      .describe("The bodies, in order. Those that are objects are JSON."),
+  }),
+  command: {
+    examples: [
+      "channels preview chat --alert 17",
+      "channels preview chat --alert 17 --template '{{ headline }}'",
+    ],
+    help: "Shows the latest message of the alert as the channel's receiver would get it.",
+    say: ({ fault, messages }) =>
+      `${fault === null ? "" : `The template failed: ${fault}\n\n`}${messages.join("\n\n")}\n`,
+  },
+  run: async ({ caller, db, now, service }, { name, alert, template }) => {
+    requireEveryZone(caller);
+    const channel = service.alerting().channels.find((one) => one.name === name);
+    const definition = findChannel(channel?.kind);
+    if (channel === undefined || definition === undefined) throw notFound(`channel ${name}`);
+    const row = await readAlert(db, alert);
+    const stored = row === null ? null : parseDetails(row.details).message;
+    if (stored === null) throw notFound(`alert ${alert} with a message`);
+    const tried = template ?? templateOf(channel);
+    const unknown = tried === undefined ? null : findTemplateFault(tried);
+    const { message, fault } = applyTemplate(unknown === null ? tried : undefined, stored);
+    const bodies = definition.render(message, now);
+    const messages = bodies.map((body) => (typeof body === "string" ? body : JSON.stringify(body, null, 2)));
+    return { kind: channel.kind, fault: unknown ?? fault, messages };
+  },
+});
+
+export const channelOperations = [list, test, preview, channelReplay];
 
 /** Describes the circuit in words. The word "open" alone would suggest a channel that works. */
 function toCircuitCell({ circuit, retryAt }: ChannelItem): Cell {
@@ -139,7 +192,7 @@ export async function testChannel(
   // The receiver keeps an incident open until it is resolved.
   const isKept = notifier.capabilities.laterTransitions === "same-incident";
   const reasons = isKept ? (["first", "resolved"] as const) : (["first"] as const);
-  let providerReference: string | null = null;
+  let [providerReference, note]: [string | null, string | null] = [null, null];
   try {
     for (const reason of reasons) {
       const message = { ...buildTestMessage(notifier.name, nowMs, reason), links };
@@ -147,8 +200,10 @@ export async function testChannel(
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const sent = await notifier.send(message, { signal, attempt: 1, deliveryKey, providerReference });
       providerReference = sent.providerReference;
+      note = sent.note ?? note;
     }
-    return { isDelivered: true, code: null, text: "the receiver accepted the test message" };
+    const text = `the receiver accepted the test message${note === null ? "" : ` (${note})`}`;
+    return { isDelivered: true, code: null, text };
   } catch (thrown) {
     const { code, text, disposition } = describeFailure(thrown);
     const next =

@@ -1,5 +1,6 @@
 /** What a channel is: its settings, what it can do, and the notifier that sends. */
 import { z } from "zod";
+import { applyTemplate, findTemplateFault, MAX_TEMPLATE_CHARS } from "#delivery/rules/message/template.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage, LaterMessage } from "#model/alert-message.ts";
@@ -83,6 +84,38 @@ export const networkSettings = {
     ),
 };
 
+/** The settings of a channel whose messages are a text. */
+export const textSettings = {
+  ...networkSettings,
+  template: z
+    .string()
+    .min(1)
+    .max(MAX_TEMPLATE_CHARS)
+    .superRefine((text, context) => {
+      const fault = findTemplateFault(text);
+      if (fault !== null) context.addIssue(`must be a template in Liquid: ${fault}`);
+    })
+    .optional()
+    .describe("a Liquid template whose text replaces that of the messages"),
+};
+
+/** Returns the template of a channel; undefined if it has none. */
+export function templateOf(channel: object): string | undefined {
+  return "template" in channel && typeof channel.template === "string" ? channel.template : undefined;
+}
+
+/** Sends with the text of the template. If that cannot be rendered, the message is sent as without it, with a note. */
+function withTemplate(template: string | undefined, send: Notifier["send"]): Notifier["send"] {
+  if (template === undefined) return send;
+  return async (plain, sending) => {
+    const { message, fault } = applyTemplate(template, plain);
+    const result = await send(message, sending);
+    return fault === null
+      ? result
+      : { ...result, note: `TEMPLATE_FAILED: sent without the template: ${fault}` };
+  };
+}
+
 /** Returns the policy with the entry's own settings, which override those of the process. */
 export function toNetwork(
   own: {
@@ -108,7 +141,10 @@ export function defineChannel<Kind extends string, Settings extends Fields, Need
   return {
     ...facts,
     schema: z.strictObject({ kind: z.literal(kind), name: channelName, ...settings }),
-    open: (options) => ({ name: options.name, kind, capabilities, send: createSender(options) }),
+    open: (options) => {
+      const send = withTemplate(templateOf(options), createSender(options));
+      return { name: options.name, kind, capabilities, send };
+    },
   };
 }
 
@@ -187,6 +223,8 @@ export interface SendResult {
   readonly providerReference: string | null;
   /** Number of messages that the receiver was sent; one by default. */
   readonly messages?: number;
+  /** One line about a delivery that was not as configured. */
+  readonly note?: string;
 }
 
 /**

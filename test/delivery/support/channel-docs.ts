@@ -19,52 +19,17 @@ const top = {
   ja4s: [],
 };
 
-/** One alert as three transitions: its first message, the recommendation that came later, its end. */
+/** The alert whose message the page shows. */
 const STORY: Readonly<Record<string, AlertMessage>> = {
   first: verdictMessage({ top, advice: { state: "pending", text: null, reason: null } }),
-  advice: messageOf({ top, reason: "advice", transition: 2 }),
-  resolved: messageOf({
-    top,
-    reason: "resolved",
-    transition: 3,
-    state: "resolved",
-    endedAt: NOW + 16 * 60_000,
-  }),
 };
 
 const json = (value: unknown) => JSON.stringify(value, null, 2);
 
 function readWebhook(message: AlertMessage): string {
   const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
-  const {
-    alertId,
-    dedupeKey,
-    transition,
-    reason,
-    state,
-    severity,
-    zoneId,
-    ruleId,
-    count,
-    usual,
-    advice,
-    links,
-  } = data;
-  const fields = {
-    alertId,
-    dedupeKey,
-    transition,
-    reason,
-    state,
-    severity,
-    zoneId,
-    ruleId,
-    count,
-    usual,
-    advice,
-    links,
-  };
-  return json({ ...envelope, data: { ...fields, "...": "" } });
+  const { alertId, dedupeKey, transition, reason, state, severity } = data;
+  return json({ ...envelope, data: { alertId, dedupeKey, transition, reason, state, severity, "...": "" } });
 }
 
 /** The kinds that the page shows: a text and a signed object. The golden files have the others. */
@@ -83,7 +48,7 @@ function captureOf(kind: string, transition: string): string {
 }
 
 /** The page explains these once for all kinds. */
-const COMMON = ["allow_private_networks", "ca_file"];
+const COMMON = ["allow_private_networks", "ca_file", "template"];
 
 /** The settings of a kind, from the schema that the file is read with. */
 function settingsOf(kind: string): string {

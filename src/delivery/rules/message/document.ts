@@ -73,6 +73,14 @@ export interface Document extends Head {
   readonly links: readonly SafeLink[];
 }
 
+/** A message whose text is that of the operator's template. */
+export interface WrittenMessage extends AlertMessage {
+  readonly lines?: readonly Line[];
+}
+
+/** The length of a piece of a template's line once it is escaped. */
+const TEMPLATE_CHARS = 2_000;
+
 const toTexts = (texts: readonly string[]): Line[] => texts.map((text) => [{ as: "text", text }]);
 
 const toOwn = (texts: readonly string[]): Line[] => texts.map((text) => [{ as: "own", text }]);
@@ -99,7 +107,7 @@ function toTop({ top }: AlertMessage, key: keyof AlertMessage["top"], cap: numbe
  * and has all facts.
  */
 export function toDocument(
-  message: AlertMessage,
+  message: WrittenMessage,
   view: "transition" | "whole",
   own: Partial<Caps> = {},
 ): Document {
@@ -113,6 +121,11 @@ export function toDocument(
   const block = (name: Block["name"], lines: readonly Line[], cap: number, heading = ""): Block => {
     return { name, heading, lines: lines.filter((line) => line.at(-1)?.text !== ""), cap };
   };
+  const linkLines: Line[] = links.map(({ title, href }) => [{ as: "link", text: title, href }]);
+  if (message.lines !== undefined) {
+    const written = [block("headline", message.lines, TEMPLATE_CHARS), block("links", linkLines, caps.links)];
+    return { ...head, blocks: written.filter(({ lines }) => lines.length > 0), members: null, links };
+  }
   const blocks = [
     block("verdict", toRows(verdict), caps.verdict),
     block("headline", toTexts([head.headline]), caps.headline),
@@ -122,11 +135,7 @@ export function toDocument(
       [...toOwn(facts.lines), ...toTexts(shown.map((text) => toLine(text, DETAIL_CHARS)))],
       caps.facts,
     ),
-    block(
-      "links",
-      links.map(({ title, href }) => [{ as: "link", text: title, href }]),
-      caps.links,
-    ),
+    block("links", linkLines, caps.links),
     block("commands", toRows(commands), caps.commands),
     block(
       "members",

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { draws } from "../../../support/sample.ts";
+import { draws } from "#test/support/sample.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 import { HOSTILE } from "./hostile.ts";

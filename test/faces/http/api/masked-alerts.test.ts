@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { AlertDetail } from "#alerts/operations/alert-detail.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { channelConfig } from "#delivery/receivers/channels/registry.ts";
 import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
 import { attackerOf, incidentOf } from "#test/alerts/incident.ts";
 import { SERVICE } from "../default-service.ts";
@@ -181,4 +182,36 @@ test("a masked key sees addresses in the failure of a channel masked, in every a
 
   for (const answer of whole) expect(answer).toContain("client 203.0.113.7 is");
   for (const answer of masked) expect(answer).toContain("client 203.0.113.* is");
+});
+
+test("a preview shows the message of an alert with the channel's template or another, masked for a masked key", async () => {
+  await world.alerts().openSpike(0, INCIDENT());
+  await world.alerts().runAt(1);
+  const id = (await world.alerts().alerts())[0]?.id;
+  const chat = channelConfig.parse({
+    kind: "discord",
+    name: "chat",
+    url: "https://chat.example/x",
+    template: "Alert {{ alertId }}: {{ attackers[0].key }} {{ headline }}",
+  });
+  const alerting = () => ({ ...SERVICE.alerting(), channels: [chat] });
+  const { url } = await world.start({ service: { ...SERVICE, alerting } });
+  const [whole, masked] = [await world.key("reader"), await world.key("reader", { isMasked: true })];
+  const show = (query: string, key = whole) =>
+    ask<{ fault: string | null; messages: string[] }>(url, `/api/v1/channels/chat/preview?${query}`, key);
+
+  const own = await show(`alert=${id}`);
+  expect(own).toMatchObject({ kind: "discord", fault: null });
+  expect(JSON.parse(own.messages[0] ?? "")).toMatchObject({
+    embeds: [{ description: expect.stringContaining(`Alert ${id}: `) }],
+  });
+  expect(own.messages.join()).toContain(KEY);
+  expect((await show(`alert=${id}`, masked)).messages.join()).not.toContain(KEY);
+  const tried = await show(`alert=${id}&template=${encodeURIComponent("Look: {{ severity }}")}`);
+  expect(tried.messages[0]).toContain("Look: ");
+  const faulty = await show(`alert=${id}&template=${encodeURIComponent("a\n{{ severty }}")}`);
+  expect(faulty.fault).toBe("no message has severty: did you mean severity?, line:2, col:4");
+  expect(faulty.messages[0]).toContain("alerts ack");
+  for (const path of ["chat/preview?alert=999999", "none/preview?alert=1"])
+    expect((await call(url, `/api/v1/channels/${path}`, whole)).status).toBe(404);
 });

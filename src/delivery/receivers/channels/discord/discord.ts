@@ -18,9 +18,9 @@ import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
@@ -135,7 +135,7 @@ export function toDiscordCode(text: string, maxChars: number): string {
 const settings = {
   /** The URL of a webhook; `?thread_id=` posts into a thread. Anyone with the URL can post. */
   url: secretText,
-  ...networkSettings,
+  ...textSettings,
 };
 
 type Options = SenderOptions<typeof settings>;

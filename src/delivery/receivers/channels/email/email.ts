@@ -13,9 +13,9 @@ import { isEnding } from "#model/words.ts";
 import {
   defineChannel,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
 import { ALLOWED_BY, createGuardedConnector, findHostMistakes, toTlsOptions } from "../../endpoint.ts";
@@ -105,7 +105,7 @@ const settings = {
   /** Addresses without a name, such as `alerts@example.com`. */
   from: z.string().min(3).max(254),
   to: z.array(z.string().min(3).max(254)).min(1).max(50),
-  ...networkSettings,
+  ...textSettings,
 };
 
 type Options = SenderOptions<typeof settings>;

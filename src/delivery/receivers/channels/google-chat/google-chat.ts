@@ -20,10 +20,10 @@ import { digest } from "#model/fingerprint.ts";
 import {
   defineChannel,
   type Notifier,
-  networkSettings,
   POSTED_CHAT,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { openApi, sendParts } from "../../post.ts";
 
@@ -111,7 +111,7 @@ function renderGoogleChat(message: AlertMessage) {
 const settings = {
   /** The URL of an incoming webhook of a space. Anyone with the URL can post. */
   url: secretText,
-  ...networkSettings,
+  ...textSettings,
 };
 
 /**

@@ -20,9 +20,9 @@ import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { openApi, sendInPlace, sendParts } from "../../post.ts";
 
@@ -127,7 +127,7 @@ const settings = {
   channel: z.string().regex(/^[a-z0-9]{26}$/, "must be the id of a channel, 26 letters and digits"),
   /** The server's address, without `/api/v4`. */
   url: z.url(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 const created = z.object({ id: z.string().regex(/^[a-z0-9]{26}$/) });

@@ -11,9 +11,9 @@ import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { openApi } from "../../post.ts";
 
@@ -81,7 +81,7 @@ const settings = {
   url: secretText,
   /** An access token, `tk_...`, for a topic that is protected. */
   token: secretText.optional(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 /** The topic behind the server's address. ntfy allows these names. */

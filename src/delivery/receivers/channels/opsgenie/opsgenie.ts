@@ -12,9 +12,9 @@ import { isEnding } from "#model/words.ts";
 import {
   defineChannel,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
@@ -138,7 +138,7 @@ const settings = {
   apiKey: secretText,
   /** The address without `/v2/alerts`. Default: Opsgenie's own. For the EU it is `https://api.eu.opsgenie.com`. */
   url: z.url().optional(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 /** "Request will be processed" */

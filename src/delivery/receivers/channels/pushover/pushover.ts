@@ -10,10 +10,10 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import {
   defineChannel,
   type Notifier,
-  networkSettings,
   POSTED_CHAT,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { openApi } from "../../post.ts";
 
@@ -66,7 +66,7 @@ const settings = {
   user: secretText,
   /** The address of the Message API. Default: `https://api.pushover.net/1/messages.json`. */
   url: z.url().optional(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 const API_URL = "https://api.pushover.net/1/messages.json";

@@ -7,9 +7,9 @@ import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { DeliveryError, readReply } from "../../delivery-error.ts";
 import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint.ts";
@@ -30,7 +30,7 @@ const settings = {
   channel: z.string().regex(/^(?:[A-Z0-9]{1,30}|#[^\s#]{1,80})$/u, "must be a channel's id, or #name"),
   /** Base address of the Web API. Default: `https://slack.com/api`. */
   url: z.url().optional(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 type Options = SenderOptions<typeof settings>;

@@ -11,7 +11,7 @@ import {
 } from "#delivery/rules/message/write-document.ts";
 import { countCharacters, packWithin, toLine, toLines } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, POSTED_CHAT, secretText } from "../../channel-definition.ts";
+import { defineChannel, POSTED_CHAT, secretText, textSettings } from "../../channel-definition.ts";
 import { createPoster } from "../../post.ts";
 
 /**
@@ -180,7 +180,7 @@ export const slack = defineChannel({
   settings: {
     /** The URL of an incoming webhook. Anyone with the URL can post. */
     url: secretText,
-    ...networkSettings,
+    ...textSettings,
   },
   example: { url: "https://hooks.slack.example/services/T0/B0/example-path" },
   capabilities: {

@@ -6,7 +6,7 @@ import { partMembers, showsMembers } from "#delivery/rules/message/group-members
 import { type Dialect, fit, type WrittenBlock } from "#delivery/rules/message/write-document.ts";
 import { toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { defineChannel, networkSettings, POSTED_CHAT, secretText } from "../../channel-definition.ts";
+import { defineChannel, POSTED_CHAT, secretText, textSettings } from "../../channel-definition.ts";
 import { createPoster } from "../../post.ts";
 
 /** Limit of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
@@ -171,7 +171,7 @@ export const teams = defineChannel({
   settings: {
     /** The URL of a flow that starts "when a Teams webhook request is received". Its query contains the signature. */
     url: secretText,
-    ...networkSettings,
+    ...textSettings,
   },
   example: { url: "https://flows.example/workflows/1?sig=example-signature" },
   capabilities: {

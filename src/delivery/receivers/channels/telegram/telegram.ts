@@ -17,9 +17,9 @@ import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
-  networkSettings,
   type SenderOptions,
   secretText,
+  textSettings,
 } from "../../channel-definition.ts";
 import { readReply } from "../../delivery-error.ts";
 import { openApi, sendInPlace, sendParts } from "../../post.ts";
@@ -104,7 +104,7 @@ const settings = {
   topic: z.number().int().positive().optional(),
   /** The address of a Bot API server. Default: `https://api.telegram.org`. */
   url: z.url().optional(),
-  ...networkSettings,
+  ...textSettings,
 };
 
 const API_URL = "https://api.telegram.org";
