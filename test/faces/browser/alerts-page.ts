@@ -1,12 +1,12 @@
-import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import { insertSpike } from "../../alerts/insert-spike.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
+import type { Visit } from "./pages.ts";
 
 /** The tests of the alerts page and of the page of silences. */
-export function testAlertsPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
+export function testAlertsPage(visit: Visit, openWorld: () => BrowserWorld): void {
   beforeAll(async () => {
     const { db } = openWorld().running.database;
     // The end of a minute that is over: the detector has nothing to add to it, and the evidence stays.
@@ -23,9 +23,7 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
   });
 
   test("alerts that are selected are silenced together; the silence is seen, extended and ended", async () => {
-    const page = await open();
-    await page.goto("/alerts?rule=944*");
-    await settle(page);
+    const page = await visit("/alerts?rule=944*");
     const rows = page.getByRole("listitem").filter({ hasText: "rule 9441" });
     await expect.poll(() => rows.count()).toBe(2);
     for (const row of await rows.all()) await row.getByRole("checkbox").check();
@@ -57,8 +55,7 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
   });
 
   test("a silence is added on the page of silences, with the service's rules and the number of muted alerts", async () => {
-    const page = await open();
-    await page.goto("/silences");
+    const page = await visit("/silences");
     await page.getByRole("button", { name: "Add a silence" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Rule").fill("94*1");
@@ -78,9 +75,7 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
   });
 
   test("the dialog offers the alert's address or network first, then its rule, then its zone", async () => {
-    const page = await open();
-    await page.goto("/alerts?rule=944*");
-    await settle(page);
+    const page = await visit("/alerts?rule=944*");
     await page
       .getByRole("link", { name: /rule 9441/ })
       .first()

@@ -5,12 +5,16 @@ import type { Locator, Page } from "playwright-core";
 import { expect, test, vi } from "vitest";
 import { settle, type WatchedOptions } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
+import { show, type Visit } from "./pages.ts";
 import { signInAs } from "./sign-in.ts";
 
 type Open = (options?: Partial<WatchedOptions>) => Promise<Page>;
 
 /** Tests of the coverage page, in the world of the console's tests. */
-export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
+export function testCoveragePage(
+  { open, visit }: { open: Open; visit: Visit },
+  world: () => BrowserWorld,
+): void {
   test("a click on a day leads to its hours, a click on an hour to its evidence, and back undoes both", async () => {
     const { pool } = world().running.database;
     // The service copies the oldest hours first.
@@ -23,9 +27,7 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
       },
       { timeout: 60_000, interval: 500 },
     );
-    const page = await open();
-    await page.goto("/coverage?span=7d");
-    await settle(page);
+    const page = await visit("/coverage?span=7d");
     const days = page.getByRole("group", { name: "zone 101, by day" });
     // The axis has a label for each of the days, those before the first that was watched too.
     expect(await days.getByRole("button").count()).toBeGreaterThanOrEqual(8);
@@ -112,9 +114,8 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
   });
 
   test("on a phone the evidence of a clicked hour is scrolled to", async () => {
-    const page = await open({ width: 390 });
-    await page.goto("/coverage?span=72h");
-    await settle(page);
+    const page = await visit("/coverage?span=72h");
+    await page.setViewportSize({ width: 390, height: 740 });
     await page.getByRole("group", { name: "zone 101, by hour" }).getByRole("button").last().click();
     const close = page.getByRole("button", { name: "Close" });
     await close.waitFor();
@@ -123,16 +124,15 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
       return box !== null && box.y >= 0 && box.y < 740;
     };
     await expect.poll(isSeen).toBe(true);
+    await page.setViewportSize({ width: 1440, height: 900 });
   });
 
   test("a verification is started with the span of the page, and ends without a difference", async () => {
-    const page = await open();
     const [from, to] = [-8, -6].map((hours) => {
       const at = Math.floor(Date.now() / 3_600_000 + hours) * 3_600_000;
       return new Date(at).toISOString().replace(".000Z", "Z");
     });
-    await page.goto(`/coverage?zone=101&from=${from}&to=${to}`);
-    await settle(page);
+    const page = await visit(`/coverage?zone=101&from=${from}&to=${to}`);
     await page.getByRole("button", { name: "Start" }).click();
     await page.getByLabel("From").fill("yesterday");
     await page.getByRole("button", { name: "Verify", exact: true }).click();
@@ -151,13 +151,12 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
   });
 
   test("a span that cannot be read is refused at its field before anything is sent", async () => {
-    const page = await open();
+    const page = await visit("/coverage?zone=102&span=6h");
     const sent: string[] = [];
-    page.on("request", (request) => {
+    const note = (request: { method(): string; url(): string }) => {
       if (request.method() === "POST") sent.push(request.url());
-    });
-    await page.goto("/coverage?zone=102&span=6h");
-    await settle(page);
+    };
+    page.on("request", note);
     await page.getByRole("button", { name: "Start" }).click();
     const from = page.getByLabel("From");
     const to = page.getByRole("textbox", { name: "To", exact: true });
@@ -182,6 +181,7 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByRole("button", { name: "Verify archive" }).click();
     expect(sent).toEqual([]);
     expect(await from.inputValue()).not.toBe("");
+    page.off("request", note);
   });
 
   test("a refusal of the service is shown at its field, and another failure in the form", async () => {
@@ -211,8 +211,7 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
   });
 
   test("an archive day shows its files, and a check of it names the damaged one until it is whole again", async () => {
-    const page = await open();
-    await page.goto("/coverage?zone=101&span=24h");
+    const page = await visit("/coverage?zone=101&span=24h");
     await page.getByRole("button", { name: "Show the archive days" }).click();
     const verify = page.getByRole("button", { name: /^Verify now/ });
     await verify.click();
@@ -241,7 +240,7 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByText("every file equals its hash").waitFor();
   });
 
-  test("a reader sees the evidence and no control that its role may not use", async () => {
+  test("a reader sees evidence and channels, no control that its role may not use, and neither keys, audit trail nor configuration", async () => {
     const { browser, origin, running } = world();
     const page = await open({ signedIn: await signInAs(browser, origin, running.database, "reader") });
     await page.goto("/coverage?span=72h");
@@ -250,9 +249,14 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByRole("link", { name: "See its events" }).waitFor();
     for (const name of ["Start", "Verify this hour", "Read it again"])
       expect(await page.getByRole("button", { name, exact: true }).count()).toBe(0);
-    await page.goto("/coverage?zone=101&span=7d");
+    await show(page, { name: "archive", path: "/coverage?zone=101&span=7d" });
     await page.getByText("1 file", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: /^Verify now/ }).count()).toBe(0);
+    await show(page, { name: "keys", path: "/operations?tab=keys" });
+    const tabs = await page.getByRole("tab").allInnerTexts();
+    expect(tabs).toEqual(["Channels", "Routing", "Jobs", "Sessions", "Known sources", "Exclusions"]);
+    await page.getByText("terminal").first().waitFor();
+    expect(await page.getByRole("button", { name: /Send a test/ }).count()).toBe(0);
   });
 }
 

@@ -8,8 +8,8 @@ const HOSTILE = [
   "'\"`;tripped(6)//",
   "</style><style>*{display:none!important}</style>",
   "\u202Egnp.exe\u202C \u0000\u0007\u001B[31m \u200B\u2066",
-  "a".repeat(4_000),
-  "Z\u0351\u036B\u0343\u036A\u0302".repeat(200),
+  "a".repeat(500),
+  "Z\u0351\u036B\u0343\u036A\u0302".repeat(40),
 ] as const;
 
 /** Members whose text decides what the page does; replacing them would test something else. */

@@ -6,13 +6,14 @@ import { insertSpike } from "../../alerts/insert-spike.ts";
 import { EVIDENCE, NOW } from "../../alerts/support.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
+import type { Visit } from "./pages.ts";
 
 /** Hostile text of a request, as every key may be. */
 const AGENT = '<img src=x onerror="alert(1)">\u202e scanner';
 const SINCE_MINUTES = 10;
 
 /** The tests of an incident's page. */
-export function testIncidentPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
+export function testIncidentPage(visit: Visit, openWorld: () => BrowserWorld): void {
   beforeAll(async () => {
     const { db } = openWorld().running.database;
     // The end of a minute that is over: the detector has nothing to add to it, and the evidence stays.
@@ -50,9 +51,7 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
   });
 
   const openIncident = async (): Promise<Page> => {
-    const page = await open();
-    await page.goto("/alerts?kind=sources");
-    await settle(page);
+    const page = await visit("/alerts?kind=sources");
     await page.getByRole("link", { name: /attackers in zone 102/ }).click();
     await page.waitForURL(/\/alerts\/\d+/);
     await settle(page);
@@ -82,8 +81,7 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
       .getByRole("status")
       .filter({ hasText: `part of alert ${incident}` })
       .waitFor();
-    await page.goto("/alerts?rule=9301*");
-    await settle(page);
+    await visit("/alerts?rule=9301*");
     const rows = page.getByRole("listitem").filter({ hasText: `part of alert ${incident}, which notifies` });
     await expect.poll(() => rows.count()).toBe(2);
   });

@@ -8,6 +8,9 @@ export interface ShownPage {
   readonly act?: (page: Page) => Promise<void>;
 }
 
+/** Shows a page of the console, by its path, in a tab that tests share. */
+export type Visit = (path: string) => Promise<Page>;
+
 /** Every page of the console, and the states of it that are worth a look. */
 export const PAGES: readonly ShownPage[] = [
   { name: "overview", path: "/" },

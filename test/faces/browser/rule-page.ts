@@ -1,13 +1,10 @@
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { settle } from "./open-browser.ts";
+import type { Visit } from "./pages.ts";
 
 /** Tests of the rule page, in the world of the console's tests: rule 942100 of zone 101 is attacked. */
-export function testRulePage(open: () => Promise<Page>): void {
+export function testRulePage(visit: Visit): void {
   test("the overview leads to the rule's page, which shows the spike and who caused it", async () => {
-    const page = await open();
-    await page.goto("/");
-    await settle(page);
+    const page = await visit("/");
     await page.getByRole("link", { name: "SQL injection" }).first().click();
     await page.getByRole("heading", { name: /^Rule 942100/ }).waitFor();
     await page.getByText("spikes now").waitFor();
@@ -18,9 +15,7 @@ export function testRulePage(open: () => Promise<Page>): void {
   });
 
   test("the list of rules is sorted by its headings, filtered by words, and has a trend of each rule", async () => {
-    const page = await open();
-    await page.goto("/rules?zone=101");
-    await settle(page);
+    const page = await visit("/rules?zone=101");
     const names = () => page.locator("tbody tr td:first-child a").allInnerTexts();
     const byTotal = await names();
     await page.getByRole("button", { name: "rule", exact: true }).click();
@@ -41,9 +36,7 @@ export function testRulePage(open: () => Promise<Page>): void {
   });
 
   test("another floor shows which alerts would not have been sent, and the lines that keep it", async () => {
-    const page = await open();
-    await page.goto("/rules/101?rule=942100");
-    await settle(page);
+    const page = await visit("/rules/101?rule=942100");
     await page.getByText(/The settings in force alert/).waitFor();
     const floor = page.getByRole("textbox", { name: "Floor" });
     await floor.fill("many");

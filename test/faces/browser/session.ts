@@ -108,7 +108,7 @@ export function testSession(openWorld: () => BrowserWorld): void {
     };
     const { page } = await openSignedIn((url) => startProxy(url, { answer }));
     await settle(page);
-    await page.waitForLoadState("networkidle", { timeout: 2_000 }).catch(() => undefined);
+    await page.getByRole("button", { name: "live" }).waitFor();
     isDown = true;
     for (const one of answers) one.destroy();
     await page.getByText("The service does not answer").first().waitFor({ timeout: 6_000 });

@@ -10,6 +10,7 @@ import { insertSpike } from "../../alerts/insert-spike.ts";
 import { EVIDENCE } from "../../alerts/support.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
+import type { Visit } from "./pages.ts";
 
 /** Texts of a request that would run as a script if they became markup. */
 const HOSTILE = "1' or '1'='1<img src=x onerror=\"alert(1)\">\u202e";
@@ -230,14 +231,12 @@ async function seedVerdicts({ db }: Database): Promise<void> {
 }
 
 /** The tests of the verdict on an alert's page. */
-export function testVerdictPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
+export function testVerdictPage(visit: Visit, openWorld: () => BrowserWorld): void {
   beforeAll(() => seedVerdicts(openWorld().running.database));
 
   const openAlert = async (said: VerdictWord): Promise<Page> => {
-    const page = await open();
     const { ruleId } = SEEDS[said];
-    await page.goto(`/alerts?rule=${ruleId}`);
-    await settle(page);
+    const page = await visit(`/alerts?rule=${ruleId}`);
     await page.getByRole("link", { name: new RegExp(`rule ${ruleId}`) }).click();
     await page.waitForURL(/\/alerts\/\d+/);
     await settle(page);
@@ -323,7 +322,7 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
       ]);
     await panel.getByText("curl, silences the rule").click();
     await panel.getByRole("button", { name: "Copy" }).filter({ visible: true }).first().waitFor();
-    await page.goto(`/rules/102?rule=${SEEDS.misfire.ruleId}`);
+    await visit(`/rules/102?rule=${SEEDS.misfire.ruleId}`);
     await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").waitFor();
     await page.getByRole("button", { name: "Replay 30 days" }).click();
     await page.getByRole("row", { name: /^this exclusion/ }).waitFor();

@@ -70,11 +70,15 @@ async function runKilled(emulator: Emulator, killAt: number, args: string): Prom
   );
 }
 
-/** The command in this process, which ends because the platform's answer of this number is no answer of the platform. */
+/** The command in this process, which ends because the platform refuses the key behind the answer of this number. */
 async function runCut(emulator: Emulator, cutAt: number, args: string): Promise<void> {
   let answered = 0;
-  const url = await openChangingPlatform(emulator, (body) => (++answered < cutAt ? body : "<html>"));
+  const url = await openChangingPlatform(emulator, (body) => {
+    if (++answered === cutAt) emulator.addFault({ kind: "unauthorized" });
+    return body;
+  });
   expect(await run(emulator, args, { url })).toMatchObject({ code: 1, out: "" });
+  emulator.clearFaults();
 }
 
 async function query<Row>(text: string): Promise<Row[]> {
@@ -181,7 +185,7 @@ test("a relative span typed again a little later goes on where the first one sto
 
 test("with the service running, every event is stored once and counted once", async () => {
   const emulator = await openHistory();
-  const service = await openIngest(emulator, { database });
+  const service = await openIngest(emulator, { database, openHours: 31 });
   const args = "--zone 101 --from 2026-11-19 --to now --route";
   const done = await Promise.all([
     run(emulator, `${args} search`),

@@ -67,7 +67,7 @@ test("S1: the first start prints an admin key, once and in no log line; the seco
   expect((await call(running.httpUrl ?? "", "/apikey", key)).status).toBe(200);
 });
 
-test("S14: a key of the configuration lets in and is printed nowhere; an output that is no terminal gets no sign-in link, and how to get one", async () => {
+test("S14: a key of the configuration lets in and is printed nowhere; S14: a start whose output is no terminal prints no sign-in link, and says how to get one", async () => {
   const { key } = createAccessKey();
   const { service, url } = await start(await openSettings({ LONGWATCH_ADMIN_KEY: key }));
   await expect.poll(() => service.printed(), PATIENCE).toContain("To get a link that signs in once:");

@@ -7,6 +7,15 @@ import type { OpenApi } from "./openapi-document.ts";
 
 const world = openApiWorld();
 
+let known: Promise<OpenApi> | undefined;
+/** Reads the document, which is the same from each server. A server writes it at its first request, which costs more than its start. */
+function readDocument(url?: string): Promise<OpenApi> {
+  known ??= Promise.resolve(url ?? world.start().then((started) => started.url)).then((at) =>
+    ask<OpenApi>(at, "/openapi.json"),
+  );
+  return known;
+}
+
 interface Node {
   readonly [name: string]: unknown;
 }
@@ -41,7 +50,7 @@ test("every route is in the document, with access, answers and parameters for wh
       ],
     },
   );
-  const { paths, openapi } = await ask<OpenApi>(url, "/openapi.json");
+  const { paths, openapi } = await readDocument(url);
   const documented = Object.entries(paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method} ${path.replace(/\{(\w+)\}/g, ":$1")}`),
   );
@@ -63,8 +72,7 @@ test("every route is in the document, with access, answers and parameters for wh
 });
 
 test("every reference resolves, every name is used once, and every schema is one of JSON Schema 2020-12", async () => {
-  const { url } = await world.start();
-  const document = await ask<OpenApi>(url, "/openapi.json");
+  const document = await readDocument();
   const operations = Object.values(document.paths).flatMap((one) => Object.values(one));
   const names = operations.map(({ operationId }) => operationId);
   const unresolved = [...referencesIn(document)].filter((one) => resolve(document, one) === undefined);
@@ -134,7 +142,7 @@ test("answers have the members that the document names", async () => {
   await world.alerts().runAt(0);
   const { url } = await world.start();
   const key = await world.key("admin");
-  const document = await ask<OpenApi>(url, "/openapi.json");
+  const document = await readDocument(url);
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, "openapi");
   const operator = await world.key("operator");
@@ -280,7 +288,7 @@ const REFUSED: readonly Refused[] = [
 
 test("every refusal is one that the document names, in the form that it names", async () => {
   const { url } = await world.start({}, {}, { zoneIds: [101] });
-  const document = await ask<OpenApi>(url, "/openapi.json");
+  const document = await readDocument(url);
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, "openapi");
   for (const { status, path, of, init = {}, role = "operator" } of REFUSED) {
@@ -322,7 +330,7 @@ test("S10: the docs page runs no script, has nothing inline, and loads its style
 test("the docs page shows each operation with its scope and command, and every link leads to a place on it", async () => {
   const { url } = await world.start();
   const html = await (await call(url, "/docs")).text();
-  const { paths, components } = await ask<OpenApi>(url, "/openapi.json");
+  const { paths, components } = await readDocument(url);
   const operations = Object.values(paths).flatMap((one) => Object.values(one));
   const places = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
   const links = [...html.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
@@ -368,8 +376,7 @@ function* schemasIn(schema: unknown): Generator<Node> {
 }
 
 test("the document keeps the recommended rules of Redocly: known words, licence, described tags, refusals, clear paths", async () => {
-  const { url } = await world.start();
-  const document = await ask<OpenApi>(url, "/openapi.json");
+  const document = await readDocument();
   const operations = Object.values(document.paths).flatMap((one) => Object.values(one));
   const contents = operations.flatMap(({ requestBody, responses }) => [
     ...Object.values(requestBody?.content ?? {}),
@@ -407,8 +414,7 @@ test("the document keeps the recommended rules of Redocly: known words, licence,
 });
 
 test("a route's document has its tag, example, optional body and words separated by commas", async () => {
-  const { url } = await world.start();
-  const { paths, tags } = await ask<OpenApi>(url, "/openapi.json");
+  const { paths, tags } = await readDocument();
   const operations = Object.values(paths).flatMap((one) => Object.values(one));
   const names = new Set(tags.map(({ name }) => name));
   const undocumented = operations.filter(({ tags: own, summary }) => summary === "" || own.length !== 1);
