@@ -184,6 +184,22 @@ beforeAll(async () => {
     ...[1, 2, 3, 4].flatMap((index) =>
       send(`w${index}`, { ip: "192.0.2.3", ja4: "attackers-ja4", facts: { hasIdiom: true }, ...path("w") }),
     ),
+    // A fingerprint of one browser never names three.
+    ...expected("hostile", "pretender", { ja4: "many-browsers" }),
+    ...[1, 2, 3, 4, 5].flatMap((index) =>
+      send(`p${index}`, {
+        ip: `192.0.2.${100 + index}`,
+        asn: `6490${index}`,
+        ja4: "many-browsers",
+        ua: index % 2 === 0 ? CHROME : "Mozilla/5.0 (X11; rv:143.0) Gecko/20100101 Firefox/143.0",
+        ...path("pretends"),
+      }),
+    ),
+    // Digits of a path are alike: most requests with a session to this path hold no idiom.
+    ...expected("unknown", "free-1", { facts: { hasSession: true, hasIdiom: true } }),
+    ...Array.from({ length: 10 }, (_, index) =>
+      send(`f${index}`, { ip: `198.18.0.${index}`, facts: { hasSession: true }, ...path("free-2") }),
+    ).flat(),
     ...expected("hostile", ".DS_Store", { facts: { hasSession: true } }),
     // A masked address stands for many people.
     ...expected("unknown", "masked", { ip: "192.0.2.*" }),
@@ -207,6 +223,15 @@ beforeAll(async () => {
         ...path("import"),
         facts: { hasIdiom: true },
         rules: ["1", "2", "3"],
+      }),
+    ),
+    ...[0, 1, 2].flatMap((day) =>
+      send(`b${day}`, {
+        ip: `198.18.1.${day}`,
+        ua: "Partner/5.2",
+        occurredAt: at(day),
+        ...path("b2b/orders"),
+        facts: { hasIdiom: true },
       }),
     ),
     ...send("blocked", { rules: [RULE, "941100"], action: "log", ...path("stopped"), occurredAt: at(0) }),
@@ -236,9 +261,11 @@ test("a program that comes on five days with one rule is a machine", async () =>
 
 test("a program that comes on three days to one path alone is a machine, whatever it sends", async () => {
   const { rows } = await read();
-  expect(rows.filter(({ path }) => path === "/import").map((row) => row.class)).toEqual(
-    Array(3).fill("machine"),
-  );
+  // A partner may come from another address each day.
+  for (const name of ["/import", "/b2b/orders"])
+    expect(rows.filter(({ path }) => path === name).map((row) => row.class)).toEqual(
+      Array(3).fill("machine"),
+    );
 });
 
 test("events of one name are one request, which is stopped if one of them is, and whose sums are no rules", async () => {

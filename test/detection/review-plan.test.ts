@@ -206,6 +206,45 @@ test("a rule does not block where people seldom match rules, unless attackers ma
   ]);
 });
 
+test("a rule that people match with nearly every request to a page blocks elsewhere, unless they began lately or match it only there", () => {
+  const [hostile, visitor] = [REQUEST_CLASSES.indexOf("hostile"), REQUEST_CLASSES.indexOf("visitor")];
+  const rules = ["932100", "942370", "942180", "931130", "920300"];
+  const lately = { blocked: 0, challenged: 0, logged: 1, other: 0 };
+  const days = Array.from({ length: 20 }, (_, day) => day);
+  const { rules: planned } = planReview(
+    {
+      table: {
+        rules,
+        paths: ["/graphql", "/new", "/out", "/api", "/contact"],
+        sets: [[0], [1], [2], [3], [4], []],
+        rows: days.flatMap((day) => [
+          ...[0, 1, 2, 4].map((set) => [day, hostile, 0, set, -1, 1] as const),
+          [day, visitor, 0, 0, 0, 9] as const,
+          ...(day < 15 ? [] : [[day, visitor, 0, 1, 1, 9] as const]),
+          // People write it in half of their requests.
+          [day, visitor, 0, 2, 4, 5] as const,
+          [day, visitor, 0, 5, 4, 5] as const,
+          [day, visitor, 0, 3, 2, 9] as const,
+          // It reads headers: a new app changes them for everybody.
+          [day, visitor, 0, 4, 3, 9] as const,
+        ]),
+      },
+      seen: rules.map((rule) => ({ rule, feature: "waf", isCounted: true, lately })),
+      hasLed: true,
+    },
+    { from: 0, to: 20 },
+  );
+  expect(
+    planned.map(({ rule, plan, exclusions }) => [rule, plan, ...exclusions.map(({ path }) => path)]),
+  ).toEqual([
+    ["932100", "block-after-exclusion", "/graphql"],
+    ["942370", "log"],
+    ["942180", "log"],
+    ["931130", "log"],
+    ["920300", "log"],
+  ]);
+});
+
 testWays("a zone with under ten days says what cannot be said", async ({ run }) => {
   const { out } = await run("plan", "--zone", String(FRESH_ZONE), "--json");
   const found = JSON.parse(out) as ReviewPlanOutput;

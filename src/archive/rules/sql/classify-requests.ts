@@ -37,11 +37,11 @@ export const REQUEST_KEY = `case when request_id <> '' then hash(request_id) els
 /** A program that came on so many days, with so few rules, is a monitor or a job of the site. */
 const STEADY_DAYS = 5;
 const STEADY_RULES = 2;
-/** So is one that came on so many days to one path alone, whatever it sent: a scan has several paths. */
+/** So is one that came on so many days to one path alone, whatever it sent, from one address or from one a day: a scan has several paths. */
 const LOYAL_DAYS = 3;
 /**
  * A fingerprint or a network is of people if so many percent of its requests have a session or an own referer; if no request of the zone has one, unless so many hold an
- * idiom, name a tool or look for hidden files. A fingerprint of which so many do is one of attackers' programs.
+ * idiom, name a tool or look for hidden files. A fingerprint of which so many do, or that names several browsers, is one of attackers' programs.
  */
 const LED_PERCENT = 30;
 /** A request with so many signs is a visitor's, if nothing says more of it. */
@@ -51,6 +51,9 @@ const VISITOR_SIGNS = 2;
  * Without sessions and referers it cannot have more than the two of a visitor.
  */
 const SURE_SIGNS = 3;
+
+/** If most of so many requests with a session hold no idiom on a path, those of the others there are of what people or partners write. */
+const FREE_REQUESTS = 10;
 
 /** The senders of which something is known. */
 export interface SenderKnowledge {
@@ -77,6 +80,16 @@ const TRUE = {
   idiom: 32 << FACTS_AT,
   tool: 128 << FACTS_AT,
 } as const;
+/** The bits of what a user agent names: a bot is a program, too. `engine`: a browser that is neither of the two others. */
+const NAMES = { program: 1 << 18, bot: 1 << 19, firefox: 1 << 20, chrome: 1 << 21, engine: 1 << 22 } as const;
+const NAMED = `case when ua is null then 0 when regexp_matches(ua, 'bot|crawl|spider|monitor', 'i') then ${NAMES.program | NAMES.bot}
+  when not regexp_matches(ua, '^(Mozilla|Opera)/[0-9]') then ${NAMES.program} when contains(ua, 'Firefox/') then ${NAMES.firefox} when contains(ua, 'Chrome/') then ${NAMES.chrome} else ${NAMES.engine} end`;
+/** A fingerprint is of one kind of browser. If two kinds are so many percent of its requests, from so many networks, programs pretend to be browsers. */
+const KIND_PERCENT = 15;
+const PRETENDER_NETWORKS = 5;
+const PRETENDS = [NAMES.firefox, NAMES.chrome, NAMES.engine].map(
+  (kind) => `(count(*) filter (says & ${kind} > 0) * 100 >= count(*) * ${KIND_PERCENT})::integer`,
+);
 /** The bits of requests that a page of the site led to, and of those that an attacker sends. */
 const LED = TRUE.session | TRUE.referer;
 const ATTACKS = TRUE.tool | TRUE.idiom | SAYS.probe;
@@ -102,8 +115,8 @@ const toTable = (value: unknown, shape: string): Piece =>
  *
  * The first that holds decides. *machine*: a known source, a crawler in its operator's network, what an incident found, or a program that comes day after day. *hostile*: an attacker of an
  * incident, an idiom, a tool, or an address with three rules on other paths of the day. *visitor*: at least two of session, own referer, usual JA4 and usual
- * network, or a misfire. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs. So does the JA4 of a program
- * that mostly attackers use.
+ * network, or a misfire. An idiom with a session is not hostile on a path where most of those hold none. A JA4, network, agent, path or rule that an attack shares with others makes hostile only who has not two of these signs. So does the JA4 of a program
+ * that mostly attackers use, or that names several browsers.
  */
 export function classifyRequests(
   source: EventSource,
@@ -129,11 +142,15 @@ export function classifyRequests(
       raw(`coalesce(facts, 0)::integer << ${FACTS_AT}`),
       duck`case when ${isKnown} or ${isCrawler} then ${SAYS.machine} else 0 end`,
       duck`case when ${isWithin} then ${SAYS.attacker} else 0 end`,
+      raw(NAMED),
       raw(`case when regexp_matches(path, '${PROBE}') then ${SAYS.probe} else 0 end`),
       raw(`case when ${toActionSql("action")} in ('blocked', 'challenged') then ${SAYS.stopped} else 0 end`),
     ],
     " | ",
   );
+  // The agents of browsers are needed for findings only.
+  const isAsked = findings.some(({ kind }) => kind === "ua") ? "true" : `says & ${NAMES.program} > 0`;
+  const agent = `case when ${isAsked} then hash(left(ua, 300)) end`;
   const prepare = [
     ...prepareSource(source),
     duck`create temp table request_rules as select *,
@@ -149,10 +166,10 @@ export function classifyRequests(
     // Numbers instead of texts: a zone has a million requests, and most texts are asked for by nobody.
     duck`create temp table all_requests as select request, min(ms) as first_at, min(ms) // ${DAY_MS} as day, bit_or(says) as says,
         ${eachWord((word) => `bit_or(w${word}) as w${word}`)}, min(case when ${raw(isSender("ip"))} then hash(ip) end) as sender, min(hash(${raw(toPathForm("path"))})) as path_key,
-        min(hash(asn)) as asn_key, min(hash(ja4)) as ja4_key${raw([...(findings.some(({ kind }) => kind === "ua") ? ["min(hash(left(ua, 300))) as ua_key"] : []), ...texts.map((text) => `coalesce(any_value(${text}), '') as ${text}`)].map((column) => `, ${column}`).join(""))}
+        min(hash(asn)) as asn_key, min(hash(ja4)) as ja4_key, min(${raw(agent)}) as ua_key${raw(texts.map((text) => `, coalesce(any_value(${text}), '') as ${text}`).join(""))}
       from (select e.*, r.* exclude (rule_id, feature), ${says} as says, ${raw(REQUEST_KEY)} as request
         from (select *, epoch_ms(occurred_at) as ms from (${events})) e join request_rules r on r.rule_id = coalesce(e.rule_id, '')) group by request`,
-    duck`create temp table sender_days as select sender, day, min(path_key) <> max(path_key) as has_paths, min(path_key) as first_path, max(path_key) as last_path, ${eachWord((word) => `bit_or(w${word}) as w${word}`)}
+    duck`create temp table sender_days as select sender, day, min(path_key) <> max(path_key) as has_paths, min(path_key) as first_path, max(path_key) as last_path, ${eachWord((word) => `bit_or(w${word}) as w${word}`)}, bool_and(says & ${NAMES.program} > 0) as is_program
       from all_requests where sender is not null group by sender, day`,
     // Few addresses have several rules and paths on a day, so only theirs are looked at.
     duck`create temp table sender_rules as select sender, day, place, min(path_key) as first_path, max(path_key) as last_path
@@ -162,17 +179,21 @@ export function classifyRequests(
       count(*) filter (first_path = last_path) as single from sender_rules group by all`),
     raw(`create temp table own_rules as select sender, day, first_path as path_key, count(*) as own
       from sender_rules where first_path = last_path group by all`),
-    duck`create temp table steady as select sender, true as is_steady from (select hash(ip) as sender, ua from (${events}))
-      semi join (select sender from sender_days group by sender
-        having (count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES})
-          or (count(*) >= ${LOYAL_DAYS} and min(first_path) = max(last_path))) using (sender)
-      group by sender having bool_and(not regexp_matches(ua, '^(Mozilla|Opera)/[0-9]') or regexp_matches(ua, 'bot|crawl|spider|monitor', 'i'))`,
+    duck`create temp table steady as select sender, true as is_steady from sender_days group by sender
+      having bool_and(is_program) and ((count(*) >= ${STEADY_DAYS} and ${ruleCount((word) => `bit_or(${word})`)} <= ${STEADY_RULES}) or (count(*) >= ${LOYAL_DAYS} and min(first_path) = max(last_path)))`,
+    // A partner or a job of the site comes from changing addresses, one a day.
+    raw(`create temp table loyal as select ua_key, true as is_loyal
+      from (select ua_key, min(path_key) as first_path, max(path_key) as last_path, coalesce(min(sender) = max(sender), true) as is_one
+        from all_requests where says & ${NAMES.program} > 0 and ua_key <> hash('') group by ua_key, day)
+      group by ua_key having count(*) >= ${LOYAL_DAYS} and min(first_path) = max(last_path) and bool_and(is_one)`),
+    raw(`create temp table free_paths as select path_key, true as is_free from all_requests where says & ${TRUE.session} > 0
+      group by path_key having count(*) >= ${FREE_REQUESTS} and count(*) filter (says & ${TRUE.idiom} > 0) * 2 < count(*)`),
     raw(
       `create temp table zone_signs as select coalesce(bool_or(says & ${LED} > 0), false) as has_led from all_requests`,
     ),
     ...(["ja4", "asn"] as const).flatMap((dimension) => [
       raw(`create temp table senders_${dimension} as select ${dimension}_key, count(*) filter (says & ${LED} > 0) * 100 >= count(*) * ${LED_PERCENT} as is_led,
-        count(*) filter (says & ${ATTACKS} > 0) * 100 >= count(*) * ${LED_PERCENT} as attacks from all_requests group by all`),
+        count(*) filter (says & ${ATTACKS} > 0) * 100 >= count(*) * ${LED_PERCENT}${dimension === "asn" ? "" : ` or (approx_count_distinct(asn_key) >= ${PRETENDER_NETWORKS} and ${PRETENDS.join(" + ")} >= 2)`} as attacks from all_requests group by all`),
       // Passing tools make their fingerprints and networks usual, too. Those of people have sessions, if any request of the zone has one.
       raw(`create temp table usual_${dimension} as select ${dimension}_key, since from senders_${dimension}
         join usual on dimension = '${dimension}' and value_hash = ${dimension}_key cross join zone_signs where case when has_led then is_led else not attacks end`),
@@ -198,14 +219,14 @@ export function classifyRequests(
   const requests = duck`
     select ${raw(columns.join(", "))}, says & ${SAYS.stopped} > 0 as is_stopped, case when ${raw(isOld)} then 'unknown'
       when says & ${SAYS.machine} > 0 then 'machine'
-      when says & ${SAYS.attacker} > 0 or (is_attacker and signs < ${sure}) then 'hostile'
+      when says & ${SAYS.attacker} > 0 or (is_attacker and signs < ${sure} and says & ${NAMES.bot} = 0) then 'hostile'
       when says & ${SAYS.misfire} > 0 and signs > 0 then 'visitor'
-      when is_steady then 'machine'
-      when says & ${TRUE.tool} > 0 or (says & ${TRUE.idiom | SAYS.probe} > 0 and signs < ${sure}) or (says & ${SAYS.shared} > 0 and signs < ${VISITOR_SIGNS}) then 'hostile'
+      when is_steady or is_loyal then 'machine'
+      when says & ${TRUE.tool} > 0 or (says & ${SAYS.probe} > 0 and signs < ${SURE_SIGNS}) or (says & ${TRUE.idiom} > 0 and signs < ${sure} and not (says & ${TRUE.session} > 0 and is_free)) or (says & ${SAYS.shared} > 0 and signs < ${VISITOR_SIGNS}) then 'hostile'
       when signs >= ${VISITOR_SIGNS} then 'visitor' when attacks and not is_led and ja4_key <> hash('') then 'hostile' else 'unknown' end as class
     from (select a.* exclude (says), says | coalesce(found, 0) as says, coalesce(several + single - coalesce(own, 0) >= ${DIRTY_RULES}, false) as is_attacker,
-        coalesce(is_steady, false) as is_steady, attacks, is_led, ${raw(signs)} as signs
-      from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender) left join senders_ja4 using (ja4_key)
+        coalesce(is_steady, false) as is_steady, coalesce(is_loyal, false) as is_loyal, coalesce(is_free, false) as is_free, attacks, is_led, ${raw(signs)} as signs
+      from all_requests a left join senders using (sender, day) left join own_rules using (sender, day, path_key) left join steady using (sender) left join loyal using (ua_key) left join free_paths using (path_key) left join senders_ja4 using (ja4_key)
       left join found_requests using (request)
       left join usual_ja4 using (ja4_key) left join usual_asn using (asn_key)) cross join zone_signs`;
   return { prepare, requests, events, toActionSql };

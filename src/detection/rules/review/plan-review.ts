@@ -43,8 +43,14 @@ export interface DaySpan {
 
 /** A rule is safe if no visitor matched it, and fewer requests that may be of people than this share of its hostile ones, or than one in all. */
 const SAFE_SHARE = 0.005;
-/** A rule that people match more often than this share of its attacks reads what people write. They would match it on the next new page, too, so that no exclusion is enough. */
+/**
+ * A rule that people match more often than this share of its attacks reads what people write. They would match it on the next new page, too, so that no exclusion is
+ * enough, unless nearly all requests of people to the excluded paths match it: then the page sends what matches, and no other page does.
+ */
 const MOST_PEOPLE = 0.1;
+const WHOLE_PAGE = 0.8;
+/** People who matched a rule on a path for the first time in so many last days will soon match it on another path. */
+const NEW_DAYS = 7;
 /** People match a rule so seldom on a path that others, which nobody has matched there yet, will come: what they send there is free text, such as a password. */
 const SELDOM = 3;
 /** The weight of a request of an unknown sender, to a visitor's, in a zone in which most people are recognised: most are of passing tools. */
@@ -52,13 +58,18 @@ const UNKNOWN_SHARE = 0.02;
 /** A request of a machine counts as this share: a crawler or a job that is stopped comes again, and is seen to fail. */
 const MACHINE_SHARE = 0.05;
 /** Exclusions of one rule, without those of paths with free texts. */
-const MOST_EXCLUSIONS = 3;
-/** A path whose exclusion would let through more than this share of the rule's hostile requests stays watched. */
-const MOST_LOST = 0.2;
+const MOST_EXCLUSIONS = 2;
 /** An action that so much of the last events had is what the rule does now. */
-const MOSTLY = 0.9;
+export const MOSTLY = 0.9;
 
 type Counts = Record<RequestClass, number>;
+
+interface PathCounts extends Counts {
+  /** The first day on which a request that is not hostile matched the rule. */
+  since: number;
+}
+
+type Paths = ReadonlyMap<string, Readonly<PathCounts>>;
 
 interface PlannedCounts {
   readonly table: ReviewTable;
@@ -73,51 +84,57 @@ export function planReview(
   learn: DaySpan,
 ): { readonly choice: ReviewChoice; readonly rules: readonly RulePlan[]; readonly learnedDays: number } {
   const counted = countRules(table, learn);
-  const { perRule, perPath, days, all } = counted;
+  const { perRule, perPath, all } = counted;
   // Visitors are recognised by sessions, referers or history. Without them, every unknown sender may be a visitor.
   const unknownShare = hasLed && all.visitor >= all.unknown ? UNKNOWN_SHARE : 1;
+  const known = { ...counted, unknownShare, newFrom: learn.to - NEW_DAYS };
   const freePaths = findFreePaths(perPath, unknownShare);
   const rules = seen.map((one) => {
     const learned = perRule.get(one.rule) ?? noRequests();
-    const paths = perPath.get(one.rule) ?? new Map<string, Counts>();
-    const decision = leaveOut(decide(one, learned, paths, { days, unknownShare }), one.rule, {
-      freePaths,
-      paths,
-    });
+    const paths = perPath.get(one.rule) ?? new Map<string, PathCounts>();
+    const decision = leaveOut(decide(one, learned, paths, known), one.rule, { freePaths, paths });
     return { rule: one.rule, now: modeOf(one.lately), learned, ...decision };
   });
   const choice = {
     block: rules.filter(({ plan }) => plan.startsWith("block")).map(({ rule }) => rule),
     exclusions: rules.flatMap(({ exclusions }) => exclusions),
   };
-  return { choice, rules, learnedDays: days };
+  return { choice, rules, learnedDays: counted.days };
 }
 
-/** Returns the requests of each rule on some days by whose they are, in all and on each path. */
+/** Returns the requests on some days by whose they are: of each rule, in all and on each path, and of each path. The path is empty if it is one of many. */
 export function countRules({ rules, paths, sets, rows }: ReviewTable, { from, to }: DaySpan) {
   const perRule = new Map<string, Counts>();
-  const perPath = new Map<string, Map<string, Counts>>();
+  const perPath = new Map<string, Map<string, PathCounts>>();
+  const pages = new Map<string, Counts>();
   const days = new Set<number>();
   const all = noRequests();
-  for (const [day, of, , set, path, count] of rows) {
+  for (const [day, of, , set, place, count] of rows) {
     if (day < from || day >= to) continue;
     days.add(day);
     const name = REQUEST_CLASSES[of] ?? "unknown";
+    const path = paths[place] ?? "";
     all[name] += count;
-    for (const place of sets[set] ?? []) {
-      const rule = rules[place] ?? "";
-      const counts = perRule.get(rule) ?? noRequests();
-      counts[name] += count;
-      perRule.set(rule, counts);
-      const template = paths[path];
-      if (template === undefined) continue;
-      const ofPaths = perPath.get(rule) ?? new Map<string, Counts>();
-      const ofPath = ofPaths.get(template) ?? noRequests();
-      ofPath[name] += count;
-      perPath.set(rule, ofPaths.set(template, ofPath));
+    open(pages, path, noRequests)[name] += count;
+    for (const rule of (sets[set] ?? []).map((one) => rules[one] ?? "")) {
+      open(perRule, rule, noRequests)[name] += count;
+      const own = open(
+        open(perPath, rule, () => new Map<string, PathCounts>()),
+        path,
+        () => ({ ...noRequests(), since: to }),
+      );
+      own[name] += count;
+      if (name !== "hostile") own.since = Math.min(own.since, day);
     }
   }
-  return { perRule, perPath, days: days.size, all };
+  return { perRule, perPath, pages, days: days.size, all };
+}
+
+/** Returns the value of a key, which is made if there is none. */
+function open<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
+  const value = map.get(key) ?? make();
+  map.set(key, value);
+  return value;
 }
 
 type Decision = Pick<RulePlan, "plan" | "why" | "exclusions">;
@@ -125,8 +142,18 @@ type Decision = Pick<RulePlan, "plan" | "why" | "exclusions">;
 function decide(
   { rule, feature, isCounted }: PlannedRule,
   learned: Counts,
-  paths: ReadonlyMap<string, Counts>,
-  { days, unknownShare }: { readonly days: number; readonly unknownShare: number },
+  paths: Paths,
+  {
+    days,
+    unknownShare,
+    newFrom,
+    pages,
+  }: {
+    readonly days: number;
+    readonly unknownShare: number;
+    readonly newFrom: number;
+    readonly pages: ReadonlyMap<string, Counts>;
+  },
 ): Decision {
   const peopleOf = ({ visitor, machine, unknown }: Counts) =>
     visitor + MACHINE_SHARE * machine + unknownShare * unknown;
@@ -158,31 +185,36 @@ function decide(
       why: "Nothing says whose its requests are: mark an alert, or wait for records.",
       exclusions: none,
     };
-  if (isSafe(learned)) return { plan: "block", why: "", exclusions: none };
-  const byPeople = [...paths].sort(([, one], [, other]) => peopleOf(other) - peopleOf(one));
-  const exclusions: ReviewExclusion[] = [];
+  const unsafe = [...paths].filter(([, counts]) => !isSafe(counts));
+  if (unsafe.length === 0 && isSafe(learned)) return { plan: "block", why: "", exclusions: none };
   const rest = { ...learned };
-  for (const [path, counts] of byPeople.slice(0, MOST_EXCLUSIONS)) {
-    if (counts.hostile > MOST_LOST * hostile || path === "/" || path === "") break;
-    for (const name of REQUEST_CLASSES) rest[name] -= counts[name];
-    exclusions.push({ rule, path });
-    if (rest.hostile > 0 && isSafe(rest) && peopleOf(learned) <= MOST_PEOPLE * hostile)
-      return { plan: "block-after-exclusion", why: "Few people match it, on these paths only.", exclusions };
-  }
+  for (const [, counts] of unsafe) for (const name of REQUEST_CLASSES) rest[name] -= counts[name];
+  const isWhole = ([path, counts]: readonly [string, Counts]) =>
+    peopleOf(counts) > SELDOM && peopleOf(counts) >= WHOLE_PAGE * peopleOf(pages.get(path) ?? counts);
   const who = visitor > 0 ? "visitors" : unknown > 0 ? "unknown senders" : "machines";
-  if (hostile === 0) return { plan: "log", why: `Only ${who} match it.`, exclusions: none };
-  const where =
-    exclusions.length > 0 && isSafe(rest)
-      ? `on ${exclusions.map(({ path }) => path).join(" and ")}, and so many that a new page would have some, too`
-      : "on too many paths";
-  return { plan: "log", why: `It matches ${who} ${where}.`, exclusions: none };
+  const refuse = (where: string): Decision => ({
+    plan: "log",
+    why: hostile === 0 ? `Only ${who} match it.` : `It matches ${who} ${where}.`,
+    exclusions: none,
+  });
+  if (
+    hostile === 0 ||
+    unsafe.length > MOST_EXCLUSIONS ||
+    unsafe.some(([path]) => path === "") ||
+    !isSafe(rest)
+  )
+    return refuse("on too many paths");
+  const names = unsafe.map(([path]) => path).join(" and ");
+  if (unsafe.some(([, { since }]) => since >= newFrom))
+    return refuse(`on ${names}, and on one of these only since the last days`);
+  if (peopleOf(learned) > MOST_PEOPLE * hostile && !(readsTexts(rule) && unsafe.every(isWhole)))
+    return refuse(`on ${names}, and so many that a new page would have some, too`);
+  const exclusions = unsafe.map(([path]) => ({ rule, path }));
+  return { plan: "block-after-exclusion", why: "People match it on these paths only.", exclusions };
 }
 
 /** Returns the paths on which people matched a rule once, twice or three times. Rare matches stand for as many that are still to come. */
-function findFreePaths(
-  perPath: ReadonlyMap<string, ReadonlyMap<string, Counts>>,
-  unknownShare: number,
-): ReadonlySet<string> {
+function findFreePaths(perPath: ReadonlyMap<string, Paths>, unknownShare: number): ReadonlySet<string> {
   const found = new Set<string>();
   for (const paths of perPath.values())
     for (const [path, { visitor, unknown }] of paths) {
@@ -196,10 +228,7 @@ function findFreePaths(
 function leaveOut(
   { plan, why, exclusions }: Decision,
   rule: string,
-  {
-    freePaths,
-    paths,
-  }: { readonly freePaths: ReadonlySet<string>; readonly paths: ReadonlyMap<string, Counts> },
+  { freePaths, paths }: { readonly freePaths: ReadonlySet<string>; readonly paths: Paths },
 ): Decision {
   if (!plan.startsWith("block") || READS_CLIENT.test(rule)) return { plan, why, exclusions };
   const left = [...freePaths].filter(

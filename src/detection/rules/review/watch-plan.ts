@@ -1,6 +1,7 @@
 /** Judges whether a zone follows a saved plan, and whether its rules block more visitors than the plan said. */
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { PlanHit, PlanWatch, SavedReview } from "#model/review.ts";
+import { MOSTLY } from "./plan-review.ts";
 
 /** The newest actions of a rule. Times are epoch ms. */
 export interface RuleSeen {
@@ -13,8 +14,6 @@ export interface RuleSeen {
   readonly visits: readonly (readonly [first: number, last: number])[];
 }
 
-/** A rule does what so many of its newest events say. Between, it does what it did before. */
-const MOSTLY = 0.9;
 /** Visits are counted over this time. */
 const WINDOW_MS = DAY_MS;
 /** In the first hours after the switch, the estimate is of half a day: a rush hour has more visitors than the average. */
@@ -84,7 +83,7 @@ function visitsSince(seen: RuleSeen | undefined, from: number): RuleSeen["visits
   return (seen?.visits ?? []).filter(([, last]) => last >= from);
 }
 
-/** Returns whether a rule blocks; null if its events are few or differ. */
+/** Returns whether a rule blocks; null if its events are few or differ. Between, it does what it did before. */
 function readMode(newest: RuleSeen["newest"]): boolean | null {
   const share = newest.filter(([, isStopped]) => isStopped).length / newest.length;
   if (share >= MOSTLY) return true;
