@@ -198,40 +198,6 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 export const CIRCUIT_STATES = ["closed", "open", "disabled"] as const;
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** The kinds of channels, in the order in which documents and error messages list them. */
-export const CHANNEL_KINDS = [
-  "terminal",
-  "webhook",
-  "slack",
-  "pagerduty",
-  "teams",
-  "discord",
-  "slack-bot",
-  "alertmanager",
-  "opsgenie",
-  "jira-service-management",
-  "email",
-  "mattermost",
-  "google-chat",
-  "telegram",
-  "ntfy",
-  "pushover",
-] as const;
-export type ChannelKind = (typeof CHANNEL_KINDS)[number];
-
-/** The kinds of destinations to which events are forwarded, in the order in which documents and error messages list them. */
-export const FORWARD_KINDS = [
-  "splunk",
-  "elastic",
-  "otlp",
-  "loki",
-  "azure-monitor",
-  "syslog",
-  "webhook",
-  "file",
-] as const;
-export type ForwardKind = (typeof FORWARD_KINDS)[number];
-
 /** The stored states of an hour of a zone. */
 export const HOUR_STATES = ["open", "sealed", "gap"] as const;
 export type HourState = (typeof HOUR_STATES)[number];

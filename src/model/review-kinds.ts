@@ -1,4 +1,4 @@
-/** The closed lists of plans and block lists. Others have them from `kinds.ts`. */
+/** The closed lists of plans, block lists and kinds of receivers. Others have them from `kinds.ts`. */
 
 /** The kinds of a block list's entries. `network` is a range of addresses; a network's number is `asn`. */
 export const BLOCK_KINDS = ["address", "network", "asn", "ja4"] as const;
@@ -38,3 +38,38 @@ export type RuleMode = (typeof RULE_MODES)[number];
 export const REVIEW_FORMS = ["terraform", "curl", "csv", "json"] as const;
 export type ReviewForm = (typeof REVIEW_FORMS)[number];
 export const REVIEW_SAMPLES = ["visitor", "attack"] as const;
+
+/** The kinds of channels, in the order in which documents and error messages list them. */
+export const CHANNEL_KINDS = [
+  "terminal",
+  "webhook",
+  "slack",
+  "pagerduty",
+  "teams",
+  "discord",
+  "slack-bot",
+  "alertmanager",
+  "opsgenie",
+  "jira-service-management",
+  "email",
+  "mattermost",
+  "google-chat",
+  "telegram",
+  "ntfy",
+  "pushover",
+] as const;
+export type ChannelKind = (typeof CHANNEL_KINDS)[number];
+
+/** The kinds of destinations to which events are forwarded, in the order in which documents and error messages list them. */
+export const FORWARD_KINDS = [
+  "splunk",
+  "elastic",
+  "otlp",
+  "loki",
+  "azure-monitor",
+  "kafka",
+  "syslog",
+  "webhook",
+  "file",
+] as const;
+export type ForwardKind = (typeof FORWARD_KINDS)[number];

@@ -189,6 +189,23 @@ export function guardLookup(lookup: LookupFunction, allowPrivateNetworks: boolea
 }
 
 /**
+ * Returns an address of a host that the policy allows. The host is a name or an address.
+ * @throws {DeliveryError} for a host that it refuses
+ */
+export function resolveHost(
+  host: string,
+  { allowPrivateNetworks = false, lookup }: NetworkPolicy,
+): Promise<string> {
+  const literal = refuseHost(host, allowPrivateNetworks);
+  if (literal !== null) return Promise.reject(refused(literal, "give-up"));
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  guardLookup(lookup ?? dns.lookup, allowPrivateNetworks)(host, {}, (error, address) =>
+    error === null && typeof address === "string" ? resolve(address) : reject(error),
+  );
+  return promise;
+}
+
+/**
  * Checks a literal address before connecting, and the peer's real address before a byte is sent. TLS starts as a second
  * step over the checked socket, because its first message contains the host name.
  */

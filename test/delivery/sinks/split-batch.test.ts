@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DeliveryError } from "#delivery/receivers/delivery-error.ts";
-import { splitBatch } from "#delivery/receivers/sinks/post-batch.ts";
+import { splitBatch } from "#delivery/receivers/sinks/sink.ts";
 
 const busy = () => new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text: "busy", waitMs: 9 });
 

@@ -5,8 +5,7 @@ import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError, readReply } from "../delivery-error.ts";
 import { type Endpoint, extendEndpoint, findUrlMistakes, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post } from "../post.ts";
-import { postBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
+import { defineSink, type ForwardedEvent, postBatch, toEventId, toSingleLine } from "./sink.ts";
 
 /** The limit of one call is 1 MB, compressed and uncompressed. Brackets are beside the events. */
 const MAX_BYTES = 999_000;

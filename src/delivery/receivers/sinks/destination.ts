@@ -5,6 +5,7 @@ import { type SenderContext, toNetwork } from "../channel-definition.ts";
 import { azureMonitor } from "./azure-monitor.ts";
 import { elastic } from "./elastic.ts";
 import { file } from "./file.ts";
+import { kafka } from "./kafka.ts";
 import { loki } from "./loki.ts";
 import { otlp } from "./otlp.ts";
 import type { AnySink, Sink } from "./sink.ts";
@@ -77,6 +78,7 @@ export const SINKS = [
   otlp,
   loki,
   azureMonitor,
+  kafka,
   syslog,
   webhook,
   file,

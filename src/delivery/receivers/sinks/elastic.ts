@@ -5,8 +5,15 @@ import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError, readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
-import { type PartAnswer, postBatch, unreadableAnswer } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
+import {
+  defineSink,
+  type ForwardedEvent,
+  type PartAnswer,
+  postBatch,
+  toEventId,
+  toSingleLine,
+  unreadableAnswer,
+} from "./sink.ts";
 
 /** Elastic advises some megabytes for one request; its limit is 100. */
 const MAX_BYTES = 5_000_000;

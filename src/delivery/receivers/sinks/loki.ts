@@ -5,8 +5,15 @@ import { classifyAction } from "#model/action-class.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, type Reply } from "../post.ts";
-import { type PartAnswer, postBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId, toNanoseconds, toSingleLine } from "./sink.ts";
+import {
+  defineSink,
+  type ForwardedEvent,
+  type PartAnswer,
+  postBatch,
+  toEventId,
+  toNanoseconds,
+  toSingleLine,
+} from "./sink.ts";
 
 /** Loki answers 429 for ever to a request above the tenant's burst, which is 6 MB by default. Its own agents send 1 MB. */
 const MAX_BYTES = 1_000_000;

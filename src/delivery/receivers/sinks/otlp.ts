@@ -4,8 +4,14 @@ import { networkSettings, secretText } from "../channel-definition.ts";
 import { readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, type Reply } from "../post.ts";
-import { type PartAnswer, postBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId, toNanoseconds } from "./sink.ts";
+import {
+  defineSink,
+  type ForwardedEvent,
+  type PartAnswer,
+  postBatch,
+  toEventId,
+  toNanoseconds,
+} from "./sink.ts";
 
 /** The limit of a collector's gRPC side, which often stands behind the HTTP side. */
 const MAX_BYTES = 4_000_000;

@@ -7,8 +7,7 @@ import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError, readReply } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
-import { type PartAnswer, postBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId } from "./sink.ts";
+import { defineSink, type ForwardedEvent, type PartAnswer, postBatch, toEventId } from "./sink.ts";
 
 /** Splunk Cloud's limit for one request. */
 const MAX_BYTES = 1_000_000;

@@ -18,8 +18,7 @@ import {
   toTlsOptions,
 } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, toUnreachable, withinTime } from "../post.ts";
-import { splitBatch } from "./post-batch.ts";
-import { defineSink, type ForwardedEvent, toEventId } from "./sink.ts";
+import { defineSink, type ForwardedEvent, splitBatch, toEventId } from "./sink.ts";
 
 /** Events of one connection. After a broken one, all of its events are sent again. */
 const MAX_BYTES = 1_000_000;

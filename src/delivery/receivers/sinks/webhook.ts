@@ -3,8 +3,7 @@ import { networkSettings, secretText } from "../channel-definition.ts";
 import { findSecretMistake, signWebhook } from "../channels/webhook/webhook.ts";
 import { openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS } from "../post.ts";
-import { postBatch } from "./post-batch.ts";
-import { defineSink, toSingleLine } from "./sink.ts";
+import { defineSink, postBatch, toSingleLine } from "./sink.ts";
 
 /** Below the limits that proxies and frameworks usually have. */
 const MAX_BYTES = 1_000_000;
