@@ -27,22 +27,24 @@ export interface ArchiveFile extends NamedFile {
 
 /** A day of a zone that its file answers for, whether or not Postgres still has its events. */
 export interface ArchivedDay extends Span {
+  readonly zoneId: number;
   readonly events: ArchiveFile;
   readonly rows: number;
   /** Null if the day's records are past their retention. Row n belongs to row n of the events. */
   readonly records: ArchiveFile | null;
 }
 
-/** Returns the archive days of a zone that a span touches, oldest first, as this transaction sees the manifest. */
+/** Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest. */
 export async function readArchivedDays(
   tx: Queryable,
-  zoneId: number,
+  zoneIds: number | readonly number[],
   { from, to }: Span,
 ): Promise<ArchivedDay[]> {
   const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
   const isReported = (damagedAt: PgColumn) => sql<boolean>`${damagedAt} is not null`;
   const found = await tx
     .select({
+      zoneId: e.zoneId,
       day: e.day,
       rows: e.rows,
       events: {
@@ -66,14 +68,15 @@ export async function readArchivedDays(
       sql`${r.zoneId} = ${e.zoneId} and ${r.day} = ${e.day} and ${r.kind} = 'records' and ${r.retiredAt} is null`,
     )
     .where(
-      sql`${e.zoneId} = ${zoneId}::integer and ${e.day} between ${first}::date and ${end}::date
+      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${e.day} between ${first}::date and ${end}::date
         and ${e.kind} = 'events' and ${e.retiredAt} is null`,
     )
-    .orderBy(e.day);
-  return found.flatMap(({ day, rows, events, records }) => {
+    .orderBy(e.day, e.zoneId);
+  return found.flatMap(({ zoneId, day, rows, events, records }) => {
     const startsAt = Date.parse(`${day}T00:00:00Z`);
     if (startsAt >= to) return [];
     return {
+      zoneId,
       from: startsAt,
       to: startsAt + DAY_MS,
       rows,
@@ -84,8 +87,12 @@ export async function readArchivedDays(
 }
 
 /** Returns how many archived events the days of a span have, whole days counted. */
-export async function countArchived(db: Queryable, zoneId: number, span: Span): Promise<number> {
-  const days = await readArchivedDays(db, zoneId, span);
+export async function countArchived(
+  db: Queryable,
+  zoneIds: number | readonly number[],
+  span: Span,
+): Promise<number> {
+  const days = await readArchivedDays(db, zoneIds, span);
   return days.reduce((sum, { rows }) => sum + rows, 0);
 }
 
@@ -210,7 +217,7 @@ export async function hasStoredEvents(db: Queryable, zoneId: number): Promise<bo
  */
 export async function countStoredEvents(
   db: Queryable,
-  zoneId: number,
+  zoneIds: number | readonly number[],
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<number> {
   const found = await db.execute<{ events: number }>(sql`
@@ -218,7 +225,7 @@ export async function countStoredEvents(
       least(${w.startsAt} + interval '1 hour', ${toMoment(to)})
         - greatest(${w.startsAt}, ${toMoment(from)})) / 3600), 0)::float8 as events
     from ${coverageWindows} ${w}
-    where ${w.zoneId} = ${zoneId} and ${w.startsAt} > ${toMoment(from)} - interval '1 hour'
+    where ${w.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${w.startsAt} > ${toMoment(from)} - interval '1 hour'
       and ${w.startsAt} < ${toMoment(to)}`);
   return found.rows[0]?.events ?? 0;
 }

@@ -13,7 +13,7 @@ import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
 import { cutOut } from "./archived-days.ts";
-import { isAsked, toMoment } from "./search-condition.ts";
+import { isAsked, isAskedOf, toMoment, type ZoneSpans } from "./search-condition.ts";
 
 const e = alias(wafEvents, "e");
 
@@ -213,7 +213,6 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
 }
 
 export interface OpenPart {
-  readonly spans: readonly Span[];
   readonly columns: readonly string[];
   readonly path: string;
   /** Only the newest `limit` events that come after `after` in the order from new to old. Default: all, in no order. */
@@ -225,16 +224,17 @@ export interface OpenPart {
 const NUMBERS = ["zone_id", "matched_key", "facts"];
 
 /**
- * Writes columns of the events that a query finds in some spans into a CSV file, and returns how many events that were.
+ * Writes columns of the events that a query finds in some spans of zones into a CSV file, and returns how many events that were.
  * The time is written in epoch ms; no text is null. The connection must be in a transaction.
  */
 export async function copyOpenRows(
   client: pg.PoolClient,
-  zoneId: number,
   query: EventQuery,
-  { spans, columns, path, part, addressesOf }: OpenPart,
+  zones: readonly ZoneSpans[],
+  { columns, path, part, addressesOf }: OpenPart,
 ): Promise<number> {
-  if (spans.length === 0) return 0;
+  const read = zones.filter(({ spans }) => spans.length > 0);
+  if (read.length === 0) return 0;
   const selected = columns.map((column) => {
     if (column === "occurred_at") return "(date_part('epoch', e.occurred_at) * 1000)::bigint";
     return NUMBERS.includes(column) ? `e.${column}` : `coalesce(${toColumnSql(column, "e.")}, '')`;
@@ -249,7 +249,7 @@ export async function copyOpenRows(
       : sql` and (${e.occurredAt} < ${toMoment(after.occurredAt)} or ${e.logId} < ${after.logId})`;
   const order =
     part === undefined ? sql`` : sql` order by ${e.occurredAt} desc, ${e.logId} desc limit ${part.limit}`;
-  const condition = isAsked(zoneId, query, spans);
+  const condition = isAskedOf(query, read);
   const isOf =
     addressesOf === undefined
       ? sql``

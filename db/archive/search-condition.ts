@@ -52,10 +52,29 @@ const POSTGRES: Dialect<SQL> = {
  * zone and the time come first: they decide which partitions are read.
  */
 export function isAsked(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
+  return and([isPlaced({ zoneIds: [zoneId], spans }), toCondition(query.clauses, POSTGRES)]);
+}
+
+/** Zones, and the parts of the window of a search that are read of them. */
+export interface ZoneSpans {
+  readonly zoneIds: readonly number[];
+  readonly spans: readonly Span[];
+}
+
+/** Returns the same for several zones. */
+export function isAskedOf(query: EventQuery, parts: readonly ZoneSpans[]): SQL {
+  return and([or(parts.map(isPlaced)), toCondition(query.clauses, POSTGRES)]);
+}
+
+function isPlaced({ zoneIds: [first, ...others], spans }: ZoneSpans): SQL {
   const times = spans.map(
     ({ from, to }) => sql`(${e.occurredAt} >= ${toMoment(from)} and ${e.occurredAt} < ${toMoment(to)})`,
   );
-  return and([sql`${e.zoneId} = ${zoneId}::integer`, or(times), toCondition(query.clauses, POSTGRES)]);
+  const isZone =
+    others.length === 0
+      ? sql`${e.zoneId} = ${first}::integer`
+      : sql`${e.zoneId} = any(${sql.param([first, ...others])}::integer[])`;
+  return and([isZone, or(times)]);
 }
 
 function toEquals(text: SQL, texts: readonly string[]): SQL {

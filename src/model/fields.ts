@@ -19,6 +19,7 @@ export const FIELDS = {
   agent: "ua",
   ja4: "ja4",
   feature: "feature",
+  zone: "zone",
 } as const;
 export type FieldName = keyof typeof FIELDS;
 export type Field = (typeof FIELDS)[FieldName];
@@ -50,6 +51,7 @@ const IMPOSSIBLE: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>
   host: [/[/?#@]/, "must be a host name such as shop.example.com, without scheme and path"],
   path: [/[?#]|^[^/]+:\/\//, "must be a path such as /login, without host and query; url is the whole URL"],
   method: [/[^\w!#$%&'*+.^`|~-]/, "must be a method such as POST"],
+  zone: [/\D/, "must be the number of a zone"],
 };
 /** Patterns of characters that no value of the field contains, each with its rule. */
 const IMPOSSIBLE_PART: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
@@ -104,16 +106,21 @@ export const SEARCH_COLUMNS = {
   action: "action",
   message: "message",
 } as const satisfies Readonly<Record<Dimension | "message", string>>;
-/** A value of an event that a statement can read: a column, or a part of the URL. */
-export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart;
+/** A value of an event that a statement can read: a column, a part of the URL, or the zone. */
+export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart | "zone";
+
+/** The only column of a search that is a number. */
+export const ZONE_COLUMN = "zone_id";
 
 /** Returns the name of a column in a result. A part of the URL, or the method, keeps its own name. */
 export function columnOf(field: string): string {
+  if (field === "zone") return ZONE_COLUMN;
   return Object.hasOwn(SEARCH_COLUMNS, field) ? SEARCH_COLUMNS[field as Dimension] : field;
 }
 
 /** Returns SQL for a column of `columnOf`, for Postgres and for DuckDB. `prefix` is the table's alias with a dot. */
 export function toColumnSql(column: string, prefix = ""): string {
+  if (column === ZONE_COLUMN) return `${prefix}${column}::text`;
   const part = URL_PARTS.find((one) => one === column);
   return part === undefined ? `${prefix}${column}` : toUrlPartSql(part, `${prefix}url`);
 }

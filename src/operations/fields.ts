@@ -32,6 +32,23 @@ export const ZoneId = digits
   .meta({ wire: { type: "integer", minimum: 1, maximum: MAX_ZONE_ID } })
   .describe("Id of the shield zone.");
 
+/** Zones of a question about several at once. */
+export const ZoneIds = z
+  .string()
+  .max(4_000)
+  .transform((text, context) => {
+    if (text === "all") return "all" as const;
+    const ids = text.split(",").map((id) => ZoneId.safeParse(id).data ?? Number.NaN);
+    if (!ids.some(Number.isNaN)) return [...new Set(ids)];
+    context.addIssue({
+      code: "custom",
+      message: "must be the id of a shield zone, several with commas, or all",
+    });
+    return z.NEVER;
+  })
+  .meta({ wire: { type: "string", pattern: "^(all|[0-9]+(,[0-9]+)*)$" } })
+  .describe("Id of the shield zone, several with commas, or all: every zone that the key may see.");
+
 export const RuleId = z
   .string()
   .max(255)

@@ -4,6 +4,7 @@ import { explainAlert } from "#alerts/operations/verdict.ts";
 import { silenceOperations } from "#alerts/silences/silences.ts";
 import { testRoutes } from "#alerts/test-routes.ts";
 import { listArchiveDays, showArchiveStatus } from "#archive/operations/archive-status.ts";
+import { compareEvents } from "#archive/search/compare-events.ts";
 import { listRevisions, searchEvents } from "#archive/search/search-events.ts";
 import { forwardOperations } from "#delivery/forwarding/forwarding.ts";
 import { channelOperations } from "#delivery/operations/channels.ts";
@@ -41,6 +42,7 @@ export const OPERATIONS = [
   showSettings,
   showPrivacy,
   searchEvents,
+  compareEvents,
   ...ruleOperations,
   ...spikeOperations,
   showTrend,

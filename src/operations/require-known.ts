@@ -17,19 +17,20 @@ export async function requireZone(asking: Asking, zone: number): Promise<void> {
 }
 
 /** The same for several zones, which are in the member `field` of the input. */
-export async function requireZones(
-  { db, caller, service: { zoneIds: configured } }: Asking,
-  zones: readonly number[],
-  field: string,
-): Promise<void> {
-  const stored = new Set([...configured, ...(await findKnownZones(db, zones))]);
+export async function requireZones(asking: Asking, zones: readonly number[], field: string): Promise<void> {
+  const stored = new Set([...asking.service.zoneIds, ...(await findKnownZones(asking.db, zones))]);
   const unknown = zones.filter((zone) => !stored.has(zone));
   if (unknown.length === 0) return;
-  const all = new Set([...configured, ...(await listNamableZones(db))]);
-  const known = [...all].filter((id) => maySeeZone(caller, id)).sort((one, other) => one - other);
-  const rule = `must be a shield zone that is configured or has stored data (${nameKnown(known)})`;
+  const known = nameKnown(await listVisibleZones(asking));
+  const rule = `must be a shield zone that is configured or has stored data (${known})`;
   const mistakes = unknown.map((zone) => ({ field, value: JSON.stringify(String(zone)), rule }));
   throw new Refusal(422, { slug: "unknown-zone", mistakes });
+}
+
+/** Returns every zone that is configured or has stored data and that the caller may see. */
+export async function listVisibleZones({ db, caller, service }: Asking): Promise<number[]> {
+  const all = new Set([...service.zoneIds, ...(await listNamableZones(db))]);
+  return [...all].filter((id) => maySeeZone(caller, id)).sort((one, other) => one - other);
 }
 
 /**

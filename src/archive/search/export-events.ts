@@ -137,7 +137,11 @@ async function copyNext(
     if (endRow !== null) throw new Error("a day left the archive during its export");
     const from = Math.max(day?.to ?? plan.from, plan.from);
     const part = { after, limit: OPEN_ROWS };
-    const rows = await copyOpenRows(client, zoneId, plan, { spans: [{ from, to }], columns, path, part });
+    const rows = await copyOpenRows(client, plan, [{ zoneIds: [zoneId], spans: [{ from, to }] }], {
+      columns,
+      path,
+      part,
+    });
     return { from, rows };
   });
 }

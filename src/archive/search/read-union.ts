@@ -8,9 +8,11 @@ import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { type ArchivedDay, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
 import { copyOpenRows, type OpenPart } from "#db/archive/open-rows.ts";
-import { inSearchTransaction } from "#db/archive/search-condition.ts";
+import { inSearchTransaction, type ZoneSpans } from "#db/archive/search-condition.ts";
 import { runCancellable } from "#db/postgres/transaction.ts";
+import { UsageError } from "#lib/errors.ts";
 import { columnOf } from "#model/fields.ts";
+import type { Span } from "#model/horizon.ts";
 import { DIMENSIONS, type SearchSource } from "#model/kinds.ts";
 import { toUrlPart, URL_PARTS } from "#model/record-parts.ts";
 import type { EventQuery } from "#model/search-condition.ts";
@@ -33,13 +35,13 @@ interface ReadUnion {
 }
 
 /**
- * Copies the events out of Postgres that pass the search and are in no file, and runs the statements over the copy and the
+ * Copies the events of zones out of Postgres that pass the search and are in no file, and runs the statements over the copy and the
  * files. The manifest and the copied events are of one view of the data, and no transaction is open while DuckDB works.
- * @throws {UsageError} if a search about the method would have to read too many records
+ * @throws {UsageError} if a search about the method would have to read too many records, or is about several zones
  */
 export async function readUnion(
   deps: SearchDeps,
-  zoneId: number,
+  zoneIds: readonly number[],
   query: EventQuery | SearchPlan,
   { columns, addressesOf, isMadeEmpty = false, signal }: UnionOptions,
   toStatements: (source: EventSource, days: readonly ArchivedDay[]) => readonly Piece[],
@@ -49,12 +51,12 @@ export async function readUnion(
   try {
     const { days, copied, source } =
       "methodClauses" in query && asksMethod(query)
-        ? await copyByMethod(deps, zoneId, query, { path, columns, signal })
+        ? await copyByMethod(deps, onlyOf(zoneIds), query, { path, columns, signal })
         : await runCancellable(queries, signal, (database) =>
             inSearchTransaction(database, async (tx, client) => {
-              const days = await readArchivedDays(tx, zoneId, query);
-              const part = { spans: cutOut(query, days), columns, path, ...(addressesOf && { addressesOf }) };
-              const copied = await copyOpenRows(client, zoneId, query, part);
+              const days = await readArchivedDays(tx, zoneIds, query);
+              const part = { columns, path, ...(addressesOf && { addressesOf }) };
+              const copied = await copyOpenRows(client, query, cutZones(zoneIds, query, days), part);
               return { days, copied, source: days.length > 0 ? ("archive" as const) : ("events" as const) };
             }),
           );
@@ -68,6 +70,25 @@ export async function readUnion(
   } finally {
     await remove();
   }
+}
+
+/** Returns what of the window no file of the zone answers for. Zones of which that is the same are read together. */
+function cutZones(zoneIds: readonly number[], window: Span, days: readonly ArchivedDay[]): ZoneSpans[] {
+  const byZone = Map.groupBy(days, ({ zoneId }) => zoneId);
+  const cut = zoneIds.map((zoneId) => ({ zoneId, spans: cutOut(window, byZone.get(zoneId) ?? []) }));
+  const alike = Map.groupBy(cut, ({ spans }) => JSON.stringify(spans));
+  return Array.from(alike.values(), (same) => ({
+    zoneIds: same.map(({ zoneId }) => zoneId),
+    spans: same[0]?.spans ?? [],
+  }));
+}
+
+/** @throws {UsageError} for several zones */
+function onlyOf([zoneId, ...others]: readonly number[]): number {
+  if (zoneId !== undefined && others.length === 0) return zoneId;
+  throw new UsageError([
+    "The method is only in the records of events: a filter or group by it is possible for one zone at a time.",
+  ]);
 }
 
 /**
@@ -107,12 +128,12 @@ export async function copyByMethod(
 /** Returns one page of groups. */
 export async function searchGroups(
   deps: SearchDeps,
-  zoneId: number,
+  zoneIds: readonly number[],
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<FoundGroups & Pick<ReadUnion, "source">> {
   const options = { columns: groupColumns(plan), signal };
-  const { rows, source } = await readUnion(deps, zoneId, plan, options, (events) =>
+  const { rows, source } = await readUnion(deps, zoneIds, plan, options, (events) =>
     groupEvents(events, plan),
   );
   return { ...readGroups(rows, plan), source };
@@ -131,7 +152,7 @@ export async function exportParquet(
   const exported = deps.files.scratchFile();
   try {
     const options = { columns: PARQUET_COLUMNS, isMadeEmpty: true, signal };
-    await readUnion(deps, zoneId, plan, options, (events) => toParquet(events, plan, exported.path));
+    await readUnion(deps, [zoneId], plan, options, (events) => toParquet(events, plan, exported.path));
     return exported;
   } catch (thrown) {
     await exported.remove();

@@ -1,7 +1,7 @@
 /** The search for events, and how an event was revised. */
 import { z } from "zod";
 import { maskAddress, maskNullable } from "#archive/rules/mask.ts";
-import type { SearchRequest } from "#archive/rules/query/read-search.ts";
+import { narrowZones, type ZonesRequest } from "#archive/rules/query/read-search.ts";
 import { formatEvent } from "#archive/rules/records/format-event.ts";
 import { toNativeRow } from "#archive/rules/records/to-row.ts";
 import type { Queryable } from "#db/client.ts";
@@ -9,11 +9,11 @@ import { listEventRevisions } from "#db/ingest/event-revisions.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "#model/fields.ts";
 import { EVENT_FORMATS, SEARCH_SOURCES } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
-import { IsoTime, Name, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
+import { IsoTime, Name, Time, toIso, toIsoOrNull, ZoneId, ZoneIds } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { searchRecords } from "./find-rows.ts";
-import type { FoundEvent } from "./read-records.ts";
+import { listVisibleZones } from "#operations/require-known.ts";
 import { searchGroups } from "./read-union.ts";
+import { type FoundRecord, searchZones } from "./search-zones.ts";
 import {
   ABOUT_SEARCH,
   planNative,
@@ -77,9 +77,9 @@ export const searchEvents = defineQuery({
   tag: "Events",
   scope: "read",
   zone: "zone",
-  refuses: [503],
+  refuses: [422, 503],
   input: z.strictObject({
-    zone: ZoneId,
+    zone: ZoneIds,
     from: documented(SEARCH_WINDOW.from),
     to: documented(SEARCH_WINDOW.to),
     query: documented(SEARCH_WINDOW.query).optional(),
@@ -101,14 +101,19 @@ export const searchEvents = defineQuery({
   run: async ({ db, now, caller, service, searching, signal }, { zone, format, ...body }) => {
     const { zoneIds, retention } = service;
     const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
-    const wanted = await planNative(asked, { zoneId: zone, body, kind: "search" });
+    const of = zone === "all" ? await listVisibleZones({ db, caller, service }) : zone;
+    const wanted = narrowZones(await planNative(asked, { zoneIds: of, body, kind: "search" }));
     const { isMasked } = wanted;
-    const found = await answerSearch({ db, searching }, { caller, signal }, wanted, (event, record) =>
-      format === "event"
-        ? toNativeRow(event, record, isMasked)
-        : (JSON.parse(
-            formatEvent(format, { zoneId: zone, ...event }, record, { ...searching.ocsf, isMasked }),
-          ) as Record<string, unknown>),
+    const found = await answerSearch(
+      { db, searching },
+      { caller, signal },
+      wanted,
+      ({ event, record, zoneId }) =>
+        format === "event"
+          ? toNativeRow({ zoneId, ...event }, record, isMasked)
+          : (JSON.parse(
+              formatEvent(format, { zoneId, ...event }, record, { ...searching.ocsf, isMasked }),
+            ) as Record<string, unknown>),
     );
     const { page, pageSize } = wanted.plan;
     return { ...found, totalPages: Math.ceil(found.total / pageSize), page };
@@ -122,18 +127,18 @@ export const searchEvents = defineQuery({
 export async function answerSearch<Row>(
   { db, searching }: { readonly db: Queryable; readonly searching: Searching },
   { caller, signal }: { readonly caller: Caller | null; readonly signal: AbortSignal },
-  wanted: SearchRequest,
-  toRow: (event: FoundEvent, record: Buffer | undefined) => Row,
+  wanted: ZonesRequest,
+  toRow: (found: FoundRecord) => Row,
 ) {
-  const { zoneId, plan } = wanted;
+  const { zoneIds, plan } = wanted;
   const { openedBlocks, runInPlace } = searching;
   const work = { ...(await priceSearch(db, searching, wanted)), signal };
   return runInPlace({ caller }, work, async (deps, stopped) => {
     if (plan.groupBy.length === 0) {
-      const { rows, ...found } = await searchRecords({ ...deps, openedBlocks }, wanted, stopped);
-      return { rows: rows.map(({ event, record }) => toRow(event, record)), groups: [], ...found };
+      const { rows, ...found } = await searchZones({ ...deps, openedBlocks }, wanted, stopped);
+      return { rows: rows.map(toRow), groups: [], ...found };
     }
-    const { groups, ...found } = await searchGroups(deps, zoneId, plan, stopped);
+    const { groups, ...found } = await searchGroups(deps, zoneIds, plan, stopped);
     const shown = groups.map(({ sparkline, context, ...group }) => ({
       ...group,
       context: { ...context },

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { estimateCost, readsPageOnly } from "#archive/rules/query/estimate-cost.ts";
-import { planBody, type SearchRequest, splitMistake } from "#archive/rules/query/read-search.ts";
+import { planBody, splitMistake, type ZonesRequest } from "#archive/rules/query/read-search.ts";
 import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { countArchived, countStoredEvents, hasStoredEvents } from "#db/archive/archived-days.ts";
@@ -59,12 +59,12 @@ const QUICK_COST = 20_000;
 export async function priceSearch(
   db: Queryable,
   { refuseCostly }: Pick<Searching, "refuseCostly">,
-  { zoneId, plan }: SearchRequest,
+  { zoneIds, plan }: Pick<ZonesRequest, "zoneIds" | "plan">,
 ): Promise<SearchPrice> {
   // To count first would take longer than the answer.
   if (readsPageOnly(plan)) return { kind: "quick" };
-  const events = await countStoredEvents(db, zoneId, plan);
-  const archivedEvents = await countArchived(db, zoneId, plan);
+  const events = await countStoredEvents(db, zoneIds, plan);
+  const archivedEvents = await countArchived(db, zoneIds, plan);
   const rows = Math.round(estimateCost(plan, { events, archivedEvents }));
   refuseCostly({ rows });
   const inPostgres = estimateCost(plan, { events: Math.max(0, events - archivedEvents), archivedEvents: 0 });
@@ -112,7 +112,7 @@ export const EXPORT_FORMAT = z
 
 /**
  * Returns what a body with Longwatch's names of the fields asks for.
- * @throws {Refusal} 400 with everything that is wrong with the body, 404 for a zone without events
+ * @throws {Refusal} 400 with everything that is wrong with the body, 404 for a zone that is not watched and has no events
  */
 export async function planNative(
   asked: {
@@ -122,8 +122,8 @@ export async function planNative(
     retentionDays: number;
     isMasked: boolean;
   },
-  { zoneId, body, kind }: { zoneId: number; body: unknown; kind: "search" | "export" },
-): Promise<SearchRequest> {
+  { zoneIds, body, kind }: { zoneIds: readonly number[]; body: unknown; kind: "search" | "export" },
+): Promise<ZonesRequest> {
   const read = planBody(body, asked, { kind, form: "native" });
   if ("mistakes" in read) {
     const mistakes = Object.entries(read.mistakes).flatMap(([field, texts]) =>
@@ -131,7 +131,8 @@ export async function planNative(
     );
     throw new Refusal(400, { slug: "invalid-request", mistakes });
   }
-  if (!asked.zoneIds.includes(zoneId) && !(await hasStoredEvents(asked.db, zoneId)))
-    throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
-  return { zoneId, ...read };
+  for (const zoneId of zoneIds)
+    if (!asked.zoneIds.includes(zoneId) && !(await hasStoredEvents(asked.db, zoneId)))
+      throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
+  return { zoneIds, ...read };
 }

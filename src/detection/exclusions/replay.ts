@@ -63,7 +63,7 @@ export async function replayClause(
   };
   const { rows, days } = await readUnion(
     deps,
-    zoneId,
+    [zoneId],
     { ...span, clauses: [] },
     { columns: REPLAYED_COLUMNS, addressesOf, signal },
     (source) => replayExclusion(source, span, { ...clause, pattern, written }),

@@ -175,7 +175,7 @@ export const tryExclusion = defineQuery({
     refuseIt();
     const page = { buckets: 0, page: 0, pageSize: 1 };
     const plan = planSearch({ from, to, query: "", filters: [], groupBy: ["ip"], ...page });
-    const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
+    const price = await priceSearch(db, searching, { zoneIds: [zone], plan });
     const clause = { ruleIds: [rule], template, method, parameter };
     const { feature, origins, ...replayed } = await searching.runInPlace(
       { caller },

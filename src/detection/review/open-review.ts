@@ -78,7 +78,7 @@ export async function openReview(asked: QueryContext, zone: number) {
     page: 0,
     pageSize: 1,
   });
-  const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
+  const price = await priceSearch(db, searching, { zoneIds: [zone], plan });
   const read = <Found>(
     work: (deps: SearchDeps, readRows: ReadRows, stopped: AbortSignal) => Promise<Found>,
   ) =>

@@ -52,7 +52,7 @@ export async function readRequests(
   const { zoneId, span } = asked;
   const knowledge = await inSearchView(deps.queries, signal, (tx) => readKnowledge(tx, asked));
   const options = { columns: CLASSIFIED_COLUMNS, signal };
-  const { rows, days } = await readUnion(deps, zoneId, { ...span, clauses: [] }, options, (source) => {
+  const { rows, days } = await readUnion(deps, [zoneId], { ...span, clauses: [] }, options, (source) => {
     const classified = classifyRequests(source, span, knowledge, texts);
     return [...classified.prepare, write(classified)];
   });

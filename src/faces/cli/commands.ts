@@ -94,6 +94,9 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
     export: written("Write kept events to a file or a pipe.", async () =>
       (await import("./export/export.ts")).exportCommand(readConfig),
     ),
+    compare: madeOf("Say what has changed against another period or zone.", async () => [
+      (await import("#archive/search/compare-events.ts")).compareEvents,
+    ]),
     alerts: madeOf(
       "List, show, acknowledge, assign, comment, resolve and mark alerts.",
       async () => (await import("#alerts/operations/alerts.ts")).alertOperations,

@@ -123,7 +123,7 @@ async function expectAnswers(turn: number): Promise<void> {
       const ids = wanted.map(({ logId }) => logId).reverse();
       expect({ body, total, ids: rows.map(({ logId }) => logId) }).toEqual({ body, total: ids.length, ids });
       const field = GROUPED[(index + turn) % GROUPED.length] ?? "host";
-      const found = await searchGroups(deps(), ZONE, plan({ ...body, groupBy: [field] }), signal);
+      const found = await searchGroups(deps(), [ZONE], plan({ ...body, groupBy: [field] }), signal);
       const counts = Map.groupBy(wanted, (event) => valueOf(event, field));
       expect({
         body,
@@ -160,7 +160,7 @@ test("host, path and method give the same answers from Postgres, from both and f
 test("groups by path have one row for each path, whatever the query, and are named as they were asked for", async () => {
   const { groups } = await searchGroups(
     deps(),
-    ZONE,
+    [ZONE],
     plan({ groupBy: ["path", "rule"], filters: [{ field: "path", op: "eq", value: ["/catalog/item"] }] }),
     signal,
   );
@@ -175,7 +175,7 @@ test("a search about the method that would read too many records is refused, and
   );
   await storeEvents(database, ZONE + 1, many, { expectNew: true });
   const asked = plan({ groupBy: ["method"] });
-  await expect(searchGroups(deps(), ZONE + 1, asked, signal)).rejects.toThrow(
+  await expect(searchGroups(deps(), [ZONE + 1], asked, signal)).rejects.toThrow(
     /10,000 records.*10,001 events/,
   );
 });

@@ -58,7 +58,7 @@ export async function expectSame(
     expect({ asked, json: json.map((line) => JSON.parse(line) as unknown) }).toEqual({ asked, json: lines });
     return source;
   }
-  const { groups, total, source } = await searchGroups(deps, ZONE, plan, signal);
+  const { groups, total, source } = await searchGroups(deps, [ZONE], plan, signal);
   const page = wanted.page.map(({ sparkline, ...group }) => ({ ...group, sparkline: sparkline ?? null }));
   expect({ asked, total, groups }).toEqual({ asked, total: wanted.total, groups: page });
   return source;

@@ -12,7 +12,7 @@ export async function askArchive(deps: SearchDeps, zoneId: number, search: Searc
     const { rows, total } = await searchRows(deps, zoneId, plan, signal);
     return { total, rows: rows.map(({ logId, occurredAt, fields }) => ({ logId, at: occurredAt, fields })) };
   }
-  const { groups, total } = await searchGroups(deps, zoneId, plan, signal);
+  const { groups, total } = await searchGroups(deps, [zoneId], plan, signal);
   const shown = groups.map(({ sparkline, ...group }) =>
     sparkline === null ? group : { ...group, sparkline },
   );

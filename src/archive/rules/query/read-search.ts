@@ -23,6 +23,7 @@ import {
   type SearchPlan,
   toNetwork,
 } from "./plan-search.ts";
+import { passesTest } from "./text-test.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */
@@ -56,6 +57,27 @@ export interface SearchRequest {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly isMasked: boolean;
+}
+
+/** The same about several zones. */
+export interface ZonesRequest extends Omit<SearchRequest, "zoneId"> {
+  readonly zoneIds: readonly number[];
+}
+
+/**
+ * Returns the request without its filters by zone, about the zones that pass them: the zones decide which partitions and files are
+ * read.
+ */
+export function narrowZones({ zoneIds, plan, ...request }: ZonesRequest): ZonesRequest {
+  const isOfZone = ({ columns }: SearchPlan["clauses"][number]) => columns[0] === "zone";
+  const asked = plan.clauses.filter(isOfZone);
+  if (asked.length === 0) return { zoneIds, plan, ...request };
+  const passes = (zoneId: number) =>
+    asked.every(
+      ({ tests, isNegated = false }) => tests.some((test) => passesTest(test, String(zoneId))) !== isNegated,
+    );
+  const clauses = plan.clauses.filter((clause) => !isOfZone(clause));
+  return { ...request, zoneIds: zoneIds.filter(passes), plan: { ...plan, clauses } };
 }
 
 /** Returns the plan of a body, or everything that is wrong with it. */

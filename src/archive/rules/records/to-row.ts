@@ -61,7 +61,11 @@ interface NativeRow {
  * Returns a row: that of the platform's search, with Longwatch's names of the fields, and with host and path of the
  * URL and the method of the record.
  */
-export function toNativeRow(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): NativeRow {
+export function toNativeRow(
+  event: ArchivedEvent & { readonly zoneId: number },
+  record: Buffer | undefined,
+  isMasked: boolean,
+): NativeRow {
   const row = JSON.parse(toSearchRow(event, record, isMasked)) as NativeRow;
   const { url } = event.fields;
   const known: Record<string, string> = {
@@ -69,6 +73,7 @@ export function toNativeRow(event: ArchivedEvent, record: Buffer | undefined, is
     host: toUrlPart("host", url),
     path: toUrlPart("path", url),
     method: readMethod(record),
+    zone: String(event.zoneId),
   };
   const fields = Object.fromEntries(FIELD_NAMES.map((name) => [name, known[FIELDS[name]] ?? ""]));
   return { ...row, fields } as NativeRow;

@@ -1,5 +1,5 @@
 /** Groups and counts events. */
-import { columnOf } from "#model/fields.ts";
+import { columnOf, ZONE_COLUMN } from "#model/fields.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./to-condition.ts";
@@ -52,9 +52,12 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
   const keys = groupBy.map(columnOf);
   const names = keys.map((_, index) => `k${index}`);
-  const asNames = keys.map((key, index) => `coalesce(${key}, '') as k${index}`).join(", ");
+  // The zone is a number, and a key is a text.
+  const textOf = (key: string, prefix = "") =>
+    `coalesce(${prefix}${key}${key === ZONE_COLUMN ? "::varchar" : ""}, '')`;
+  const asNames = keys.map((key, index) => `${textOf(key)} as k${index}`).join(", ");
   const context = raw(CONTEXT.map((name) => `e.${name}`).join(", "));
-  const isEventOfGroup = keys.map((key, index) => `coalesce(e.${key}, '') = p.k${index}`).join(" and ");
+  const isEventOfGroup = keys.map((key, index) => `${textOf(key, "e.")} = p.k${index}`).join(" and ");
   const sets = CONTEXT.map((name) => `(p.rank, e.${name})`);
   if (buckets > 0) sets.push("(p.rank, bucket)");
   const order = raw(`total desc, ${names.map(inCodeUnits).join(", ")}`);

@@ -1,6 +1,7 @@
 /** A search as a condition of DuckDB. */
 import { clampTime } from "#lib/units.ts";
 import { toFileColumnSql } from "#model/archive-layout.ts";
+import { ZONE_COLUMN } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
 import {
   type AddressTest,
@@ -71,7 +72,7 @@ export function toClauses({ clauses }: Pick<EventQuery, "clauses">, format: numb
     and,
     or,
     mayBeOlder,
-    toText: (column) => toFileColumnSql(column, format),
+    toText: (column) => (column === ZONE_COLUMN ? `${column}::varchar` : toFileColumnSql(column, format)),
     isNot: (condition) => duck`${condition} is not true`,
     isOneOf: (text, texts) => duck`${raw(text)} in (${join(texts.map(bound), ", ")})`,
     isLike: (text, test) =>

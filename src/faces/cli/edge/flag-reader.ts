@@ -4,6 +4,7 @@ import { FILTER_RULE, parseFilter } from "#archive/rules/query/read-search.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { ZoneIds } from "#operations/fields.ts";
 import { describeIssue, sortIssues } from "#platform/transport/call.ts";
 
 export type FlagReader = ReturnType<typeof createFlagReader>;
@@ -34,6 +35,12 @@ export function createFlagReader(nowMs: number) {
     if (value === undefined) return wrong(flag, value, rule);
     const number = /^[1-9]\d{0,9}$/.test(value) ? Number(value) : 0;
     return number >= 1 && number <= 2_147_483_647 ? number : wrong(flag, value, rule);
+  }
+
+  /** Zones with commas, or all. */
+  function zones(flag: string, value: string | undefined): string | undefined {
+    const isRead = value !== undefined && ZoneIds.safeParse(value).success;
+    return isRead ? value : wrong(flag, value, "a shield zone's number, several with commas, or all");
   }
 
   function time(flag: string, value: string | undefined): number | undefined {
@@ -73,7 +80,7 @@ export function createFlagReader(nowMs: number) {
     if (mistakes.length > 0) throw new UsageError(mistakes);
   }
 
-  return { mistakes, notes, wrong, required, integer, id, time, filters, check, checkBody, finish };
+  return { mistakes, notes, wrong, required, integer, id, zones, time, filters, check, checkBody, finish };
 }
 
 const UNIT_MS: Record<string, number> = {

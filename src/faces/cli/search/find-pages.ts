@@ -41,12 +41,12 @@ type FindPage = (page: number) => Promise<Omit<FoundPage, "page">>;
  */
 export function findPages(
   ask: AskOperation,
-  zoneId: number,
+  zone: string,
   request: object,
   { pageSize, format }: Pick<SearchPlan, "pageSize"> & { readonly format: EventFormat },
 ): FindPage {
   return async (page) => {
-    const input = { ...request, zone: String(zoneId), page, pageSize, format };
+    const input = { ...request, zone, page, pageSize, format };
     const { rows, groups, total } = (await ask(searchEvents, input)) as Found;
     const shown = groups.map((group) => ({ ...group, sparkline: group.sparkline ?? null }));
     return { rows, groups: shown as unknown as FoundPage["groups"], total };
@@ -70,9 +70,10 @@ export async function* readPages(
   }
 }
 
-/** Returns the rows of a page as events. */
-export function toEvents({ rows }: Pick<FoundPage, "rows">): FoundEvent[] {
+/** Returns the rows of a page as events, each with its zone. */
+export function toEvents({ rows }: Pick<FoundPage, "rows">): (FoundEvent & { readonly zoneId: number })[] {
   return (rows as NativeRow[]).map(({ logId, timestamp, log, fields }) => ({
+    zoneId: Number(fields.zone),
     logId,
     occurredAt: timestamp,
     route: "",
@@ -96,9 +97,10 @@ export function toPlatformAnswer({ rows, groups, total, page }: FoundPage, pageS
   };
 }
 
-/** Returns the rows of a page in a format, each as a line. A row of the API does not name its zone. */
-export function toLinesOf({ rows }: Pick<FoundPage, "rows">, zoneId: number, format: EventFormat): string {
-  const shown = rows.map((row) => (format === "event" ? { zoneId, ...row } : row));
+/** Returns the rows of a page in a format, each as a line. */
+export function toLinesOf({ rows }: Pick<FoundPage, "rows">, format: EventFormat): string {
+  const zoneOf = (row: Found["rows"][number]) => Number((row as NativeRow).fields.zone);
+  const shown = rows.map((row) => (format === "event" ? { zoneId: zoneOf(row), ...row } : row));
   return shown.map((row) => `${escapeControlsInJson(JSON.stringify(row))}\n`).join("");
 }
 

@@ -41,7 +41,8 @@ a spreadsheet would run as a formula begins with an apostrophe. To get many even
 
 Examples:
   npm run -s longwatch -- search --zone 101 --from -1h --format ocsf --page-all
-  npm run -s longwatch -- search --zone 101 --from -30d --filter address:eq:203.0.113.7
+  npm run -s longwatch -- search --zone 101,102 --from -30d --filter address:eq:203.0.113.7
+  npm run -s longwatch -- search --zone all --from -7d --group-by zone,rule --buckets 7
   npm run -s longwatch -- search --zone 101 --from -90d --group-by rule --buckets 24 --limit 20
   npm run -s longwatch -- search --zone 101 --from -7d --group-by path --filter path:not-contains:/admin
   npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
@@ -50,7 +51,8 @@ Examples:
 type Flags = SearchFlags & { readonly json?: true; readonly csv?: true; readonly format?: string };
 
 interface PlannedSearch {
-  readonly zoneId: number;
+  /** As the API takes them. */
+  readonly zone: string;
   readonly plan: SearchPlan;
   readonly limit: number;
   /** Whether several pages are joined. */
@@ -65,7 +67,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)
     .action(
       storeAction<Flags>(io, async ({ json, csv, format: given, ...flags }, read) => {
-        const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
+        const zone = read.zones("zone", flags.zone) ?? "";
         const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
         const request = await readRequest(window, more, { read, io });
         const plan = planAsked(read, request, { kind: "search", flags: window });
@@ -80,7 +82,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         if (plan === undefined) return;
         const config = readConfig();
         const asked = {
-          zoneId,
+          zone,
           plan,
           limit: limit ?? (pageAll ? Number.POSITIVE_INFINITY : plan.pageSize),
           isJoined: limit !== undefined || pageAll,
@@ -88,14 +90,14 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         const native = toNativeRequest(request, window) as object;
         const show = (ask: AskOperation) => {
           const wanted = { pageSize: plan.pageSize, format: format ?? "event" };
-          const pages = readPages(findPages(ask, zoneId, native, wanted), plan, asked.limit);
+          const pages = readPages(findPages(ask, zone, native, wanted), plan, asked.limit);
           return print(io, asked, { format, isJson: json === true, isCsv: csv === true }, pages);
         };
         if (config.remote !== null) return show(pickAsk(config, io, null));
         requireKept(plan, config, io.clock());
         const { askOn } = await import("../operations/ask-locally.ts");
         await withSearch(io, config, async (deps, database, signal) => {
-          await requireZones(database.db, config, [zoneId]);
+          if (zone !== "all") await requireZones(database.db, config, zone.split(",").map(Number));
           const runInPlace: Searching["runInPlace"] = (_asked, _work, run) => run(deps, signal);
           await show(askOn(database, { config, clock: io.clock, actor: null, runInPlace }));
         });
@@ -116,7 +118,7 @@ async function print(
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
   if (format !== undefined)
-    for await (const page of pages) await writeOut(io.stdout, toLinesOf(page, asked.zoneId, format));
+    for await (const page of pages) await writeOut(io.stdout, toLinesOf(page, format));
   else if (isJson) await printJson(io, asked, pages);
   else if (isCsv) await printCsv(io, asked, pages);
   else await printText(io, asked, pages);
@@ -138,16 +140,19 @@ async function* toAnswers(pages: AsyncIterable<FoundPage>, pageSize: number) {
 
 async function printCsv(
   { stdout }: StoreIo,
-  { plan: { groupNames, buckets } }: PlannedSearch,
+  { zone, plan: { groupNames, buckets } }: PlannedSearch,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
-  const head = groupNames.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupNames, buckets > 0));
+  const isOne = /^\d+$/.test(zone);
+  const rowHead = isOne ? EXPORT_HEADER : EXPORT_HEADER.replace(/(?=\r?\n$)/, ",zone");
+  const head = groupNames.length === 0 ? rowHead : toCsvLine(groupHeader(groupNames, buckets > 0));
   let isFirst = true;
   for await (const page of pages) {
     const lines = [
-      ...toEvents(page).map(({ occurredAt, logId, fields }) =>
-        toCsvLine([String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name])]),
-      ),
+      ...toEvents(page).map(({ zoneId, occurredAt, logId, fields }) => {
+        const cells = [String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name])];
+        return toCsvLine(isOne ? cells : [...cells, String(zoneId)]);
+      }),
       ...page.groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
     ];
     await writeText(stdout, [`${isFirst ? head : ""}${lines.join("")}`]);
@@ -157,7 +162,7 @@ async function printCsv(
 
 async function printText(
   io: StoreIo,
-  { zoneId, plan, isJoined }: PlannedSearch,
+  { plan, isJoined }: PlannedSearch,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
   const paint = pickPaint(io);
@@ -172,7 +177,7 @@ async function printText(
     await writeOut(
       io.stdout,
       toEvents(page)
-        .map((event) => printEvent(zoneId, event))
+        .map((event) => printEvent(event.zoneId, event))
         .join(""),
     );
   }

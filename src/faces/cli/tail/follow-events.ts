@@ -191,7 +191,7 @@ export function tailElsewhere(
 /** A search gives the newest events first. So it is asked for a span short enough to be read whole. */
 function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<ArchivedEvent> {
   const find = (zoneId: number, from: number, to: number) =>
-    findPages(ask, zoneId, { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
+    findPages(ask, String(zoneId), { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
 
   return async (zoneId, from, after) => {
     let start = after === null ? from : after.occurredAt + 1;

@@ -188,16 +188,22 @@ function unauthorized({ routeOptions }: FastifyRequest, detail: string): Refusal
 function findForeignZone(request: FastifyRequest, caller: Caller, access: Access): string | null {
   const zone = access === "public" ? undefined : access.zone;
   if (zone === undefined || caller.zoneIds === null) return null;
-  const ids = readZoneIds(request, zone);
+  const ids = readZoneIds(request, zone, caller.zoneIds);
   if (ids.length > 0 && ids.every((id) => maySeeZone(caller, id))) return null;
   return `This key is for zone ${caller.zoneIds.join(", ")} only. The parameter ${zone} must name such a zone.`;
 }
 
 /** Returns the zone ids as the handler will read them; NaN, which is no zone, if a text is not a plain number. */
-function readZoneIds({ params, query }: FastifyRequest, zone: string): number[] {
+function readZoneIds(
+  { params, query }: FastifyRequest,
+  zone: string,
+  visible: readonly number[],
+): readonly number[] {
   const places = [params, query].filter(isObject);
   const given = places.find((place) => Object.hasOwn(place, zone))?.[zone];
   if (given === undefined) return [];
+  // An answer about all zones is about those that the caller may see.
+  if (given === "all") return visible;
   return [given]
     .flat()
     .flatMap((text) => (typeof text === "string" ? text.split(",").map(toZoneId) : [Number.NaN]));

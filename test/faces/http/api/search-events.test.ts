@@ -69,6 +69,7 @@ test("a row has every field by its one name, with host and path of the URL and t
     agent: "probe/1",
     ja4: "",
     feature: "",
+    zone: "101",
   });
 });
 
@@ -228,4 +229,67 @@ test("an export with the format ocsf has one valid object per line, and a masked
     },
   );
   expect(JSON.stringify(refused)).toContain("format");
+});
+
+test("zone all is every zone that the key may see, and a list is refused if one of its zones is of others", async () => {
+  const database = world.database();
+  await storeEvents(database, 102, events.slice(0, 2), { expectNew: true });
+  const { url } = await world.start();
+  const everywhere = await world.key("reader");
+  const own = await world.key("reader", { zoneIds: [101] });
+  const path = (zone: string) => `/api/v1/zones/${zone}/events/search`;
+  const totalOf = async (zone: string, key: string) =>
+    (await ask<Answer>(url, path(zone), key, post({}))).total;
+  expect([await totalOf("all", everywhere), await totalOf("101,102", everywhere)]).toEqual([5, 5]);
+  expect(await totalOf("all", own)).toBe(3);
+  await ask(url, path("101,102"), own, { ...post({}), status: 403 });
+  await ask(url, path("101,999"), everywhere, { ...post({}), status: 404 });
+  await ask(url, path("101,x"), everywhere, { ...post({}), status: 400 });
+  const { groups } = await ask<Answer>(url, path("all"), everywhere, post({ groupBy: ["zone"] }));
+  expect(groups.map(({ key, count }) => [key["zone"], count])).toEqual([
+    ["101", 3],
+    ["102", 2],
+  ]);
+});
+
+interface Compared {
+  readonly items: readonly { key: Record<string, string>; count: number; before: number; change: number }[];
+  readonly total: { count: number; before: number; change: number; groups: number };
+}
+
+test("a comparison says what has changed against the period before, the week before or another zone, most first", async () => {
+  const database = world.database();
+  const earlier = [1, 2, 3].map((index) =>
+    makeEvent({
+      logId: `w${index}`,
+      occurredAt: HOUR - index * 60_000,
+      url: "https://shop.example.com/login",
+    }),
+  );
+  await ensurePartitions(database, [new Date(HOUR - HOUR_MS).toISOString().slice(0, 10)]);
+  await storeEvents(database, 101, earlier, { expectNew: true });
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const compare = (query: string, as = key) =>
+    ask<Compared>(url, `/api/v1/compare?from=${HOUR}&to=${HOUR + HOUR_MS}&${query}`, as);
+  const paths = await compare("zone=101&groupBy=path");
+  expect(paths.items).toEqual([
+    { key: { path: "/login" }, count: 2, before: 3, change: -1 },
+    { key: { path: "/shop" }, count: 1, before: 0, change: 1 },
+  ]);
+  expect(paths.total).toEqual({ count: 3, before: 3, change: 0, groups: 2 });
+  expect((await compare("zone=101&against=102&groupBy=path&filter=path:eq:/shop")).items).toEqual([
+    { key: { path: "/shop" }, count: 1, before: 0, change: 1 },
+  ]);
+  expect((await compare("zone=101&against=week")).total).toMatchObject({ count: 3, before: 0 });
+  const own = await world.key("reader", { zoneIds: [101] });
+  expect((await compare("zone=all", own)).items.map(({ key: of }) => of)).toEqual([{ zone: "101" }]);
+  for (const [query, as, status] of [
+    ["zone=101&against=102", own, 422],
+    ["zone=101&against=101", key, 422],
+    ["zone=101&against=never", key, 400],
+    ["zone=101&groupBy=nothing", key, 400],
+    ["zone=101&filter=path", key, 422],
+  ] as const)
+    await ask(url, `/api/v1/compare?from=${HOUR}&to=${HOUR + HOUR_MS}&${query}`, as, { status });
 });

@@ -98,7 +98,7 @@ export async function sendExport(
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
-    ? await priceSearch(deps.db, deps.searching, wanted)
+    ? await priceSearch(deps.db, deps.searching, { zoneIds: [zoneId], plan })
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const { runInPlace, ocsf } = deps.searching;

@@ -40,8 +40,11 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
     const asking = { caller: request.caller, signal: clientGone(reply) };
-    const { rows, groups, total, source } = await answerSearch(deps, asking, wanted, (event, record) =>
-      toSearchRow(event, record, wanted.isMasked),
+    const { rows, groups, total, source } = await answerSearch(
+      deps,
+      asking,
+      { ...wanted, zoneIds: [wanted.zoneId] },
+      ({ event, record }) => toSearchRow(event, record, wanted.isMasked),
     );
     const { groupBy, page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };

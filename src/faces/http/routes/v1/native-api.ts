@@ -81,8 +81,9 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       const isMasked = request.caller?.masked ?? true;
       const asked = { db, zoneIds, nowMs: clock(), retentionDays: retention.eventDays, isMasked };
       const { format, ...body } = request.body;
-      const wanted = { zoneId: request.params.zone, body, kind: "export" } as const;
-      return sendExport(deps, request, reply, await planNative(asked, wanted), format);
+      const zoneId = request.params.zone;
+      const { plan } = await planNative(asked, { zoneIds: [zoneId], body, kind: "export" });
+      return sendExport(deps, request, reply, { zoneId, plan, isMasked }, format);
     },
   );
 }
