@@ -94,7 +94,7 @@ test.each<[string, object, readonly number[]]>([
   expect(asked.zoneIds).toEqual(zones);
   const { rows, total } = await searchZones(deps(), asked, signal);
   expect(total).toBe(zones.length * PER_ZONE);
-  expect([...new Set(rows.map(({ zoneId }) => zoneId))].sort()).toEqual(zones);
+  expect(new Set(rows.map(({ zoneId }) => zoneId))).toEqual(new Set(zones));
 });
 
 test("groups by zone count files and rows of Postgres together, alone and with another field", async () => {
@@ -104,12 +104,11 @@ test("groups by zone count files and rows of Postgres together, alone and with a
     return groups.map(({ key, count }) => [...Object.values(key), count]);
   };
   expect(await group("zone")).toEqual(ZONES.map((zone) => [String(zone), PER_ZONE]));
-  expect((await group("zone", "rule")).sort()).toEqual(
-    ZONES.flatMap((zone) => [
-      [String(zone), "942100", PER_ZONE / 2],
-      [String(zone), `94${zone}`, PER_ZONE / 2],
-    ]).sort(),
-  );
+  const both = await group("zone", "rule");
+  expect(both).toHaveLength(2 * ZONES.length);
+  for (const zone of ZONES)
+    for (const rule of ["942100", `94${zone}`])
+      expect(both).toContainEqual([String(zone), rule, PER_ZONE / 2]);
   expect(await group("rule")).toContainEqual(["942100", (ZONES.length * PER_ZONE) / 2]);
 });
 

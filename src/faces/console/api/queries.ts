@@ -40,6 +40,17 @@ export const useSilences = (state: readonly Silence["state"][]) =>
 export const useSilencePreview = (matchers: NewSilence["matchers"]) =>
   useOperation("silences.preview", { matchers }, { enabled: Object.keys(matchers).length > 0 });
 
+/** The zones, or the rules of one, whose counts have changed most since the period before. Asked only where a person wants it. */
+export const useChanges = (groupBy: "zone" | "rule", zone: number | null, isWanted: boolean) => {
+  const { fromMs, toMs } = useSpan();
+  const span = { from: Math.floor(fromMs), to: Math.ceil(toMs) };
+  return useOperation(
+    "compare.show",
+    { groupBy, zone: zone === null ? "all" : String(zone), ...span, limit: 10 },
+    { enabled: isWanted, staleTime: 60_000 },
+  );
+};
+
 /** What people noted about the sites of this time, such as deploys. */
 export const useNotes = (sinceMs: number, untilMs: number, zone: number | null) =>
   useOperation(

@@ -14,7 +14,7 @@ import { usePageLink } from "../state/url-state.ts";
 import { useStatus, useZones, type Zone, zoneTitle } from "../state/zones.ts";
 import { formatBytes, formatCount } from "../style/words.ts";
 import { Attention } from "./overview/attention.tsx";
-import { ChangedRules } from "./overview/changed-rules.tsx";
+import { Against, ChangedRules } from "./overview/changed-rules.tsx";
 import { EventChart } from "./overview/event-chart.tsx";
 import classes from "./overview/overview.module.css";
 
@@ -29,6 +29,7 @@ export default function OverviewPage() {
         <ChangedRules />
         <RecentCoverage />
       </div>
+      <Against />
       <IngestLine />
     </div>
   );

@@ -1,9 +1,12 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
 import { Link } from "wouter";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
-import { type Overview, useOverview } from "../../api/queries.ts";
+import type { Item } from "../../api/ask.ts";
+import { type Overview, useChanges, useOverview } from "../../api/queries.ts";
 import { Sparkline } from "../../components/charts.tsx";
 import { Ago } from "../../components/facts.tsx";
-import { DataTable, QueryPanel } from "../../components/panel.tsx";
+import { DataTable, Panel, QueryPanel } from "../../components/panel.tsx";
 import { FilterValue, Payload } from "../../components/payload.tsx";
 import { Empty } from "../../components/states.tsx";
 import { useSpan } from "../../state/span.ts";
@@ -64,6 +67,68 @@ export function ChangedRules() {
       }}
     </QueryPanel>
   );
+}
+
+/** Which zone got worse, or which rule of the chosen zone: this span against the one before, when a person asks. */
+export function Against() {
+  const { only } = useZones();
+  const { length } = useSpan();
+  const [isAsked, setAsked] = useState(false);
+  const changes = useChanges(only === null ? "zone" : "rule", only?.id ?? null, isAsked);
+  const what = only === null ? "Zones" : "Rules";
+  const title = `${what} against the ${length} before`;
+  if (!isAsked)
+    return (
+      <Panel title={title}>
+        <Button size="xs" variant="default" m={12} onClick={() => setAsked(true)}>
+          What has changed?
+        </Button>
+      </Panel>
+    );
+  return (
+    <QueryPanel title={title} query={changes}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty>No event in either span.</Empty>
+        ) : (
+          <DataTable
+            rows={items}
+            idOf={({ key }) => Object.values(key).join(" ")}
+            columns={[
+              { head: what.slice(0, -1).toLowerCase(), cell: GroupCell },
+              { head: "before → now", className: "lw-number", cell: CountsCell },
+              { head: "change", className: "lw-number", cell: ({ change }) => wordDifference(change) },
+            ]}
+          />
+        )
+      }
+    </QueryPanel>
+  );
+}
+
+type Change = Item<"compare.show">;
+
+function GroupCell({ key: { zone, rule } }: Change) {
+  const zoneName = useZoneTitle();
+  return zone === undefined ? (
+    <FilterValue field="rule" value={rule ?? ""}>
+      <Payload prose text={rule ?? ""} />
+    </FilterValue>
+  ) : (
+    zoneName(Number(zone))
+  );
+}
+
+function CountsCell({ count, before }: Change) {
+  return (
+    <>
+      <span className="lw-dim">{formatCount(before)} →</span> <b>{formatCount(count)}</b>
+    </>
+  );
+}
+
+function wordDifference(change: number): string {
+  return `${change > 0 ? "+" : ""}${formatCount(change)}`;
 }
 
 function RuleCell({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boolean }) {
