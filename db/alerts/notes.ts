@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, inArray, isNull, lt, or, sql } from "drizzle-orm";
-import type { Note } from "#model/note.ts";
+import type { Note } from "#model/words.ts";
 import type { Queryable } from "../client.ts";
 import { notes } from "../schema/alerts.ts";
 

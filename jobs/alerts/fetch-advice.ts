@@ -8,7 +8,7 @@ import {
   planAsks,
   readRecommendation,
   toFailedAdvice,
-} from "#alerts/rules/advice/plan-asks.ts";
+} from "#alerts/rules/advice/advice-status.ts";
 import {
   type AdviceKey,
   lockAdvice,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { planAsks } from "#alerts/rules/advice/plan-asks.ts";
+import { planAsks } from "#alerts/rules/advice/advice-status.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AdviceRow } from "#model/advice.ts";
 import type { Severity } from "#model/kinds.ts";

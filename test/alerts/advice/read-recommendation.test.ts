@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readRecommendation, toFailedAdvice } from "#alerts/rules/advice/plan-asks.ts";
+import { readRecommendation, toFailedAdvice } from "#alerts/rules/advice/advice-status.ts";
 
 test.each(["", "   \n", "\u200b\u0007", "\0", null])("%j is no recommendation", (recommendation) => {
   expect(readRecommendation({ success: true, recommendation })).toEqual({

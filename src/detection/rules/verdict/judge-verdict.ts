@@ -11,11 +11,11 @@ import {
   type VerdictTime,
   type VerdictWord,
 } from "#model/kinds.ts";
-import { toReason } from "#model/note.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { isResponseRule } from "#model/rules.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { type Features, isHostileWord, MOST_ODDS, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { toReason } from "#model/words.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import {
   computeFeatures,

@@ -1,11 +1,13 @@
 /** The page of coverage: the strip of hours. */
 
-import { showIso } from "#lib/format.ts";
+import { useState } from "react";
+import { many, showIso } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
+import { type Item, useChange, useOperation, useOperationPages } from "../api/ask.ts";
 import { useOfZones } from "../api/of-zones.ts";
 import { useCoverageDays } from "../api/queries.ts";
-import { SubtleButton } from "../components/buttons.tsx";
+import { ActButton, SubtleButton } from "../components/buttons.tsx";
 import {
   CoverageStrip,
   countStates,
@@ -13,19 +15,20 @@ import {
   StripAxis,
   ZoneStrips,
 } from "../components/coverage-strip.tsx";
-import { Panel } from "../components/panel.tsx";
-import { Empty, FailedZones, Partial, QueryView } from "../components/states.tsx";
+import { Moment, Rows } from "../components/facts.tsx";
+import { PagedPanel, Panel } from "../components/panel.tsx";
+import { Payload } from "../components/payload.tsx";
+import { Empty, FailedZones, Partial, ProblemBox, QueryView } from "../components/states.tsx";
 import { pickUnit, toDayCells, toHourCells, type ZoomCell } from "../components/zoom-cells.ts";
 import { useNow } from "../state/now.tsx";
 import { useSpan } from "../state/span.ts";
 import { useUrlState } from "../state/url-state.ts";
-import { useZones, zoneTitle } from "../state/zones.ts";
-import { formatMoment } from "../style/words.ts";
+import { useZones, useZoneTitle, zoneTitle } from "../state/zones.ts";
+import { formatBytes, formatMoment } from "../style/words.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
 import classes from "./coverage-page/coverage.module.css";
 import { Destinations } from "./coverage-page/destinations.tsx";
 import { HourPanel } from "./coverage-page/hour-panel.tsx";
-import { Quarantine } from "./coverage-page/quarantine.tsx";
 import { Runs } from "./coverage-page/runs.tsx";
 
 const HOUR = /^(\d{1,10})\/(\d{4}-\d\d-\d\dT\d\d:00:00Z)$/;
@@ -153,5 +156,89 @@ function Legend() {
         </span>
       ))}
     </div>
+  );
+}
+
+type Entry = Item<"quarantine.list">;
+
+/** The entries of the platform that could not be stored. Nothing is shown without one. */
+function Quarantine() {
+  const { asked, isShown } = useZones();
+  const entries = useOperationPages(
+    "quarantine.list",
+    { zone: asked, limit: 10 },
+    { refetchInterval: 60_000 },
+  );
+  const retry = useChange("quarantine.retry");
+  const first = entries.data?.pages[0]?.items.filter(({ zoneId }) => isShown(zoneId));
+  if (first?.length === 0 && retry.data === undefined) return null;
+  const { stored, kept } = retry.data ?? { stored: 0, kept: 0 };
+  return (
+    <PagedPanel
+      title="Quarantine"
+      what="entries"
+      about="entries of the platform that could not be stored"
+      query={entries}
+      actions={
+        asked == null ? null : <ActButton word="Try all again" change={retry} input={{ zone: asked }} />
+      }
+      isShown={({ zoneId }) => isShown(zoneId)}
+      none="No entry is in quarantine."
+      before={
+        <>
+          <ProblemBox thrown={retry.error} />
+          {retry.data === undefined ? null : (
+            <div className="lw-hint lw-note" role="status">
+              {many(stored, "entry", "entries")} stored, {kept} kept.
+            </div>
+          )}
+        </>
+      }
+    >
+      {(items) => <Rows of={items}>{(one) => <EntryRow key={one.id} entry={one} retry={retry} />}</Rows>}
+    </PagedPanel>
+  );
+}
+
+interface RowProps {
+  readonly entry: Entry;
+  readonly retry: ReturnType<typeof useChange<"quarantine.retry">>;
+}
+
+function EntryRow({ entry: { id, zoneId, receivedAt, route, day, reason, bytes, isHeld }, retry }: RowProps) {
+  const zoneName = useZoneTitle();
+  return (
+    <li data-quarantined={id}>
+      <div>
+        <b>#{id}</b> {zoneName(zoneId)}
+        <div className="lw-note">
+          <Moment at={receivedAt} />, {day === null ? route : `${route} ${day}`}, {formatBytes(bytes)}:{" "}
+          <Payload prose text={reason} />
+        </div>
+      </div>
+      <ActButton word="Try again" label={`Try again: entry ${id}`} change={retry} input={{ ids: [id] }} />
+      {isHeld ? <div className="lw-across lw-note">It waits for the pseudonym key.</div> : <Whole id={id} />}
+    </li>
+  );
+}
+
+/** The text of an entry, which is read when it is opened. */
+function Whole({ id }: { readonly id: number }) {
+  const [isOpen, setOpen] = useState(false);
+  const entry = useOperation("quarantine.show", { id }, { enabled: isOpen });
+  return (
+    <details className="lw-across" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary className="lw-note">Text</summary>
+      {isOpen ? (
+        <QueryView query={entry} rows={2} asking="the entry">
+          {({ text, isCut }) => (
+            <>
+              <Payload text={text ?? ""} none="Your key may not read records." />
+              {isCut ? <div className="lw-note">The text goes on: longwatch quarantine show {id}</div> : null}
+            </>
+          )}
+        </QueryView>
+      ) : null}
+    </details>
   );
 }

@@ -1,17 +1,32 @@
 /** The header: the zones, the span and the search. */
-import { ActionIcon, Kbd, Menu, Select, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Button,
+  Kbd,
+  Menu,
+  Popover,
+  SegmentedControl,
+  Select,
+  Stack,
+  TextInput,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useColorScheme } from "@mantine/hooks";
+import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { SubtleButton } from "../components/buttons.tsx";
 import { TextForm } from "../components/forms.tsx";
 import { useDesktopNotices } from "../state/browser.ts";
+import { useFields } from "../state/fields.ts";
 import { useLive } from "../state/now.tsx";
+import { SPANS, type SpanName, useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 import { useIsDown, useStatus, useZones, zoneTitle } from "../state/zones.ts";
 import { Icon, Logo } from "../style/icons.tsx";
+import { formatMoment, formatUtc } from "../style/words.ts";
 import classes from "./header.module.css";
-import { SpanSelect } from "./span-select.tsx";
 
 /** Zone, span and live, on which every page depends; the search, the firing alerts and the reader. */
 export function Header() {
@@ -208,4 +223,81 @@ function ZoneSelect() {
 
 function name(zone: Parameters<typeof zoneTitle>[0]): string {
   return zone.name === null ? zoneTitle(zone) : `${zone.name} (${zone.id})`;
+}
+
+/** The span of every number on the page: one that ends now, or one with two fixed ends. */
+function SpanSelect() {
+  const { name, fromMs, toMs, choose } = useSpan();
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
+      <Popover.Target>
+        <SubtleButton
+          size="xs"
+          fw={400}
+          title={`${formatUtc(fromMs)} to ${formatUtc(toMs)}`}
+          rightSection={<Icon name="down" size={12} />}
+          word={name === null ? `${formatMoment(fromMs)} – ${formatMoment(toMs)}` : `last ${name}`}
+          onClick={() => setOpen(!isOpen)}
+        />
+      </Popover.Target>
+      <Popover.Dropdown>
+        <Stack gap="sm" w={320} maw="calc(100vw - 48px)">
+          <SegmentedControl
+            fullWidth
+            aria-label="Span that ends now"
+            data={Object.keys(SPANS)}
+            value={name ?? ""}
+            onChange={(value) => {
+              choose(value as SpanName);
+              close();
+            }}
+          />
+          <FixedSpan key={`${isOpen}`} onDone={close} />
+        </Stack>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+const TIME = { type: "datetime-local", step: 1 } as const;
+
+function FixedSpan({ onDone }: { readonly onDone: () => void }) {
+  const span = useSpan();
+  const { values, text } = useFields(() => ({ from: toInput(span.fromMs), to: toInput(span.toMs) }));
+  const [fromMs, toMs] = [Date.parse(values.from), Date.parse(values.to)];
+  const problem = fromMs < toMs ? null : "The end must be after the begin.";
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (problem !== null) return;
+        span.narrow(fromMs, toMs);
+        onDone();
+      }}
+    >
+      <Stack gap="xs">
+        <TextInput {...TIME} label="From, in your time zone" {...text("from")} />
+        <TextInput {...TIME} label="To" {...text("to")} error={problem} />
+        <div className="lw-bar">
+          <Button type="submit" disabled={problem !== null}>
+            Show this span
+          </Button>
+          <SubtleButton
+            word="Twice as wide"
+            onClick={() => {
+              span.widen();
+              onDone();
+            }}
+          />
+        </div>
+      </Stack>
+    </form>
+  );
+}
+
+/** The value of a `datetime-local` input, which has no zone. */
+function toInput(atMs: number): string {
+  return formatMoment(atMs, { seconds: true }).replace(" ", "T");
 }
