@@ -107,7 +107,7 @@ export const SEARCH_COLUMNS = {
   message: "message",
 } as const satisfies Readonly<Record<Dimension | "message", string>>;
 /** A value of an event that a statement can read: a column, a part of the URL, or the zone. */
-export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart | "zone";
+export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart | "zone" | "log_id" | "request_id";
 
 /** The only column of a search that is a number. */
 export const ZONE_COLUMN = "zone_id";

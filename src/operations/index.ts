@@ -5,6 +5,7 @@ import { silenceOperations } from "#alerts/silences/silences.ts";
 import { testRoutes } from "#alerts/test-routes.ts";
 import { listArchiveDays, showArchiveStatus } from "#archive/operations/archive-status.ts";
 import { compareEvents } from "#archive/search/compare-events.ts";
+import { findEvents } from "#archive/search/find-events.ts";
 import { listRevisions, searchEvents } from "#archive/search/search-events.ts";
 import { forwardOperations } from "#delivery/forwarding/forwarding.ts";
 import { channelOperations } from "#delivery/operations/channels.ts";
@@ -43,6 +44,7 @@ export const OPERATIONS = [
   showPrivacy,
   searchEvents,
   compareEvents,
+  findEvents,
   ...ruleOperations,
   ...spikeOperations,
   showTrend,

@@ -57,6 +57,7 @@ const OF_ONE_SCHEMA: ReadonlyMap<string, string> = new Map([
   [JSON.stringify([...kinds.ALERT_STATES, "all"]), "the filter of alerts, where all is every state"],
   [JSON.stringify([...kinds.SILENCE_STATES, "all"]), "the filter of silences, where all is every state"],
   ['["done","unchanged"]', "the results of marking an alert"],
+  ['["log id","request id","path"]', "what find has found an event by"],
   ['["revoked","over"]', "the results of revoking a key"],
   ['["true","false"]', "a flag in an address or in the environment"],
   ['["open","closed"]', "the filter of spikes; a spike is open while its end is null"],

@@ -3,6 +3,7 @@ import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { ZonesRequest } from "#archive/rules/query/read-search.ts";
 import { type EventSource, prepareSource, selectEvents } from "#archive/rules/sql/event-source.ts";
 import { duck, type Piece } from "#archive/rules/sql/to-condition.ts";
+import type { SearchColumn } from "#model/fields.ts";
 import type { EventKey } from "#model/waf-event.ts";
 import { searchRecords } from "./find-rows.ts";
 import type { FoundEvent, RecordDeps } from "./read-records.ts";
@@ -45,6 +46,11 @@ export async function searchZones(
   return { rows: keys.flatMap((key) => found.get(nameOf(key)) ?? []), total, source };
 }
 
+/** Returns the condition that a column, such as one of ids, has one of these values. */
+export function isOneOf(column: SearchColumn, texts: readonly string[]): SearchPlan["clauses"][number] {
+  return { columns: [column], tests: [{ kind: "equals", texts }] };
+}
+
 interface ZoneKey extends EventKey {
   readonly zoneId: number;
 }
@@ -75,7 +81,7 @@ function readKeys(rows: readonly string[]): { readonly keys: readonly ZoneKey[];
   return { keys, total };
 }
 
-/** Fetches events that lie next to each other in a search of their zone, and a few of the same milliseconds. */
+/** Fetches events of a zone by their log ids, and the few others that have the same ids in the same span. */
 async function fetchEvents(
   deps: RecordDeps,
   {
@@ -88,9 +94,10 @@ async function fetchEvents(
 ) {
   const times = keys.map(({ occurredAt }) => occurredAt);
   const span = { from: Math.min(...times), to: Math.max(...times) + 1 };
+  const clauses = [isOneOf("log_id", [...new Set(keys.map(({ logId }) => logId))])];
   const rows: Omit<FoundRecord, "zoneId">[] = [];
   for (let page = 0; ; page += 1) {
-    const wanted = { ...plan, ...span, page, pageSize: FETCHED_AT_ONCE };
+    const wanted = { ...plan, ...span, clauses, page, pageSize: FETCHED_AT_ONCE };
     const found = await searchRecords(deps, { zoneId, plan: wanted, isMasked }, signal);
     rows.push(...found.rows);
     if (rows.length >= found.total || found.rows.length === 0) return rows;

@@ -94,7 +94,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
     export: written("Write kept events to a file or a pipe.", async () =>
       (await import("./export/export.ts")).exportCommand(readConfig),
     ),
-    compare: madeOf("Say what has changed against another period or zone.", async () => [
+    find: madeOf("Find an event by a log id, a request id or a part of its path.", async () => [
+      (await import("#archive/search/find-events.ts")).findEvents,
+    ]),
+    compare: madeOf("Count events by groups, and compare them with another period or zone.", async () => [
       (await import("#archive/search/compare-events.ts")).compareEvents,
     ]),
     alerts: madeOf(

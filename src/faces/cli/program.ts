@@ -20,7 +20,11 @@ Examples:
   npm run -s longwatch -- silences add --help`;
 
 /** The operands of the commands that have some, as the help of the program shows them. */
-const OPERANDS: Readonly<Record<string, string>> = { restore: "<file>", completion: "[shell]" };
+const OPERANDS: Readonly<Record<string, string>> = {
+  find: "<text>",
+  restore: "<file>",
+  completion: "[shell]",
+};
 
 /** The completion command needs the whole program, because it prints the options of every command. */
 const READS_ALL = "completion";

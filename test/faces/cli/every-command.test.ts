@@ -55,6 +55,7 @@ test("every list command can be limited or has an end, and names its columns", (
     "forward hours",
     "forward refused",
     "keys list",
+    "notes list",
     "quarantine list",
     "rules list",
     "silences list",

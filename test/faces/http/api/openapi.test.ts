@@ -97,6 +97,7 @@ test("every reference resolves, every name is used once, and every schema is one
 /** Of the routes that answer nothing without one. */
 const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/trends": "?zone=101",
+  "/api/v1/find": "?text=e1",
   "/api/v1/blocklist": "?zone=101&form=json",
   "/api/v1/coverage/rules": `?zone=101&hour=${encodeURIComponent(new Date().toISOString())}`,
   "/api/v1/zones/{zone}/events/revisions": "?logId=e1&at=1",

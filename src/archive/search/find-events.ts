@@ -1,0 +1,205 @@
+/** Finds an event by an id or by a part of its path, without a filter. */
+import { z } from "zod";
+import { refuseHidden } from "#archive/rules/mask.ts";
+import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import { containsTest } from "#archive/rules/query/text-test.ts";
+import { readArchivedDays } from "#db/archive/archived-days.ts";
+import { formatWhole, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import type { Span } from "#model/horizon.ts";
+import { toUrlPart } from "#model/record-parts.ts";
+import {
+  IsoTime,
+  lineOf,
+  Name,
+  Text,
+  Time,
+  toIso,
+  toIsoOrNull,
+  visibleZones,
+  ZoneIds,
+} from "#operations/fields.ts";
+import { defineQuery, type QueryContext } from "#operations/operation.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { listVisibleZones, requireZones } from "#operations/require-known.ts";
+import { checkOrder } from "#operations/span.ts";
+import { isOneOf, searchZones } from "./search-zones.ts";
+import { priceSearch } from "./searching.ts";
+
+const MOST_SHOWN = 20;
+const MOST_CHARS = 300;
+const MOST_DAYS = 400;
+/** Days back at which a part of the search ends. The next part is read only if the newer ones have no such event. */
+const PARTS = [7, 90, MOST_DAYS];
+/** The platform's clock may be ahead. */
+const AHEAD_MS = 5 * MINUTE_MS;
+const NAMES = ["log id", "request id", "path"] as const;
+
+export const findEvents = defineQuery({
+  name: "find.show",
+  summary: "Find an event by a log id, a request id or a part of its path",
+  description:
+    "A log id and a request id must be whole. If no event has such an id, the text is looked for in the path of the URL. A URL is looked for by its path.",
+  http: ["GET", "/api/v1/find"],
+  tag: "Events",
+  scope: "read",
+  refuses: [422, 503],
+  input: z.strictObject({
+    text: lineOf(MOST_CHARS)
+      .meta({ operand: true })
+      .describe("A log id, a request id from a visitor's error page, or a part of a path."),
+    zone: ZoneIds.default("all"),
+    from: Time.optional()
+      .meta({ flagDefault: `-${MOST_DAYS}d` })
+      .describe(`Find no older events. Default and earliest: ${MOST_DAYS} days ago.`),
+  }),
+  output: z.object({
+    by: z.enum(NAMES).nullable().describe("What the text is. Null if no event was found."),
+    total: z
+      .number()
+      .int()
+      .describe("At least so many events have it: older days are not counted once there is one."),
+    from: IsoTime.describe("The days from here on were searched."),
+    requestIdsFrom: IsoTime.nullable().describe(
+      "Archived events before this moment have no request id. Null if every file has the request ids of its records.",
+    ),
+    items: z
+      .array(
+        z.object({
+          zone: z.number().int(),
+          at: IsoTime,
+          logId: Name,
+          requestId: Name.describe("Empty if the record has none."),
+          action: Name,
+          rule: Name,
+          address: z.string().meta({ masked: "address" }),
+          url: Text.describe("A text from a request. Escape it."),
+        }),
+      )
+      .describe(`Newest first, at most ${MOST_SHOWN}.`),
+  }),
+  command: {
+    name: "",
+    limit: null,
+    examples: ["find 8f14e45fceea167a5a36dedd4bea2543", "find /wp-login --zone 101,102 --from -30d"],
+    help: "Give what the visitor's error page shows. The zone of each event is in the table.",
+    columns: [
+      { head: "TIME", get: ({ at }) => showTime(at) },
+      { head: "ZONE", get: ({ zone }) => String(zone) },
+      { head: "ACTION", get: ({ action }) => toLine(action, 20) },
+      { head: "RULE", get: ({ rule }) => toLine(rule, 40) },
+      { head: "ADDRESS", get: ({ address }) => toLine(address, 45) },
+      { head: "LOG ID", get: ({ logId }) => toLine(logId, 80) },
+      { head: "URL", get: ({ url }) => toLine(url, 120) },
+    ],
+    empty: "No event has this log id, this request id or this text in its path.",
+    say: ({ by, total, from, requestIdsFrom, items }) => {
+      const since = `since ${showTime(from)} UTC`;
+      if (by !== null)
+        return `Found by ${by}: at least ${formatWhole(total)} ${since}${items.length < total ? `, the newest ${items.length} are shown` : ""}.\n`;
+      const lacking =
+        requestIdsFrom === null
+          ? ""
+          : ` No archived event before ${showTime(requestIdsFrom)} UTC has a request id.`;
+      return `Searched the days ${since}.${lacking}\n`;
+    },
+  },
+  run: async (asked, { text, zone, from: since }) => {
+    const { db, now, caller } = asked;
+    const hidden = caller.masked ? refuseHidden({ filters: [], groupBy: [], query: text }) : null;
+    if (hidden !== null)
+      throw new Refusal(422, {
+        mistakes: [{ field: "text", rule: "must not be an address: this key sees addresses only masked" }],
+      });
+    const to = now + AHEAD_MS;
+    const window = { from: Math.max(since ?? 0, now - MOST_DAYS * DAY_MS), to };
+    checkOrder({ name: "from", ms: window.from }, { name: "to", ms: to });
+    const zones = zone === "all" ? await listVisibleZones(asked) : zone;
+    for (const one of zones) visibleZones(caller, one);
+    if (zone !== "all") await requireZones(asked, zones, "zone");
+    const found = await findFirst(asked, zones, text, window);
+    const items = found.rows.map(({ zoneId, event }) => ({
+      zone: zoneId,
+      at: toIso(event.occurredAt),
+      logId: event.logId,
+      requestId: event.requestId,
+      action: event.fields.action,
+      rule: event.fields.ruleId,
+      address: event.fields.ip,
+      url: event.fields.url,
+    }));
+    const requestIdsFrom = found.by === null ? await findLastWithout(db, zones, window) : null;
+    return {
+      by: found.by,
+      total: found.total,
+      from: toIso(found.from),
+      requestIdsFrom: toIsoOrNull(requestIdsFrom),
+      items,
+    };
+  },
+});
+
+/** Asks by each name in turn, and the newest days first: the ids in all days, and only then the paths. */
+async function findFirst(
+  { db, caller, searching, signal }: QueryContext,
+  zoneIds: readonly number[],
+  text: string,
+  window: Span,
+) {
+  const byId = [
+    { by: "log id", clauses: [isOneOf("log_id", [text])] },
+    { by: "request id", clauses: [isOneOf("request_id", [text])] },
+  ] as const;
+  const byPath = [{ by: "path", clauses: toPathClauses(text) }] as const;
+  const parts = cutWindow(window);
+  for (const names of [byId, byPath])
+    for (const part of parts)
+      for (const { by, clauses } of names) {
+        if (clauses.length === 0 || zoneIds.length === 0) continue;
+        const plan = { ...FLAT, ...part, clauses, bucketsFrom: part.from };
+        const price = await priceSearch(db, searching, { zoneIds, plan });
+        // Masked or not, the answer needs no record.
+        const { rows, total } = await searching.runInPlace(
+          { caller },
+          { ...price, signal },
+          (deps, stopped) =>
+            searchZones(
+              { ...deps, openedBlocks: searching.openedBlocks },
+              { zoneIds, plan, isMasked: true },
+              stopped,
+            ),
+        );
+        if (total > 0) return { by, rows, total, from: part.from };
+      }
+  return { by: null, rows: [], total: 0, from: window.from };
+}
+
+const FLAT = { groupBy: [], groupNames: [], buckets: 0, page: 0, pageSize: MOST_SHOWN, methodClauses: [] };
+
+function cutWindow({ from, to }: Span): Span[] {
+  let end = to;
+  return PARTS.flatMap((days) => {
+    const part = { from: Math.max(from, to - AHEAD_MS - days * DAY_MS), to: end };
+    end = part.from;
+    return part.to > part.from ? [part] : [];
+  });
+}
+
+/** The URL is tested first: it rules most events out for a fraction of what finding their path costs. */
+function toPathClauses(text: string): SearchPlan["clauses"] {
+  const part = toUrlPart("path", text);
+  // Every event would pass, although the text says more.
+  if (part === "/" && text !== "/") return [];
+  const tests = [containsTest(part)];
+  return [...(part === "/" ? [] : [{ columns: ["url"] as const, tests }]), { columns: ["path"], tests }];
+}
+
+const SINCE = EVENT_FILE_COLUMNS.find(({ name }) => name === "request_id")?.since ?? 0;
+
+/** Returns the end of the last archive day whose file has no request ids, epoch ms; null if there is none. */
+async function findLastWithout(db: QueryContext["db"], zoneIds: readonly number[], window: Span) {
+  const days = await readArchivedDays(db, zoneIds, window);
+  return days.findLast(({ events }) => events.format < SINCE)?.to ?? null;
+}
