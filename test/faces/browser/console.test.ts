@@ -510,6 +510,21 @@ describe.skipIf(CHROMIUM === null)(
       await expect.poll(() => new URL(page.url()).pathname).toBe("/");
     });
 
+    test("the search shows the event of a log id, in its zone and at its time, and any other id as a text", async () => {
+      const { logId, timestamp } = await readNewest(world);
+      const page = await visit("/");
+      const search = page.getByLabel("Search events for a text");
+      await search.fill(logId);
+      await search.press("Enter");
+      await page.waitForURL(/\/explorer\?/);
+      const params = Object.fromEntries(new URL(page.url()).searchParams);
+      expect(params).toMatchObject({ zone: "101", from: String(timestamp), to: String(timestamp + 1) });
+      await page.getByRole("heading", { name: "1 event" }).waitFor();
+      await search.fill("0123456789abcdef");
+      await search.press("Enter");
+      await page.waitForURL(/q=0123456789abcdef/);
+    });
+
     testAlertsPage(visit, () => world);
     testIncidentPage(visit, () => world);
     testRulePage(visit);
@@ -530,6 +545,14 @@ describe.skipIf(CHROMIUM === null)(
     });
   },
 );
+
+async function readNewest({ origin, adminKey }: BrowserWorld) {
+  const body = JSON.stringify({ from: Date.now() - 3_600_000, to: Date.now(), pageSize: 1 });
+  const headers = { AccessKey: adminKey, "content-type": "application/json" };
+  const answer = await fetch(`${origin}/api/v1/zones/101/events/search`, { method: "POST", headers, body });
+  const { rows } = (await answer.json()) as { rows: [{ logId: string; timestamp: number }] };
+  return rows[0];
+}
 
 async function listAttackAlerts({ origin, adminKey }: BrowserWorld): Promise<{ readonly id: number }[]> {
   const answer = await fetch(`${origin}/api/v1/alerts?rule=942100`, { headers: { AccessKey: adminKey } });

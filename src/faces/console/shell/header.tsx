@@ -15,6 +15,7 @@ import {
 import { useColorScheme } from "@mantine/hooks";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
+import { ask } from "../api/ask.ts";
 import { useSession, useSignOut } from "../api/session.ts";
 import { SubtleButton } from "../components/buttons.tsx";
 import { TextForm } from "../components/forms.tsx";
@@ -22,7 +23,7 @@ import { useDesktopNotices } from "../state/browser.ts";
 import { useFields } from "../state/fields.ts";
 import { useLive } from "../state/now.tsx";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
-import { usePageLink, useUrlState } from "../state/url-state.ts";
+import { type Params, usePageLink, useUrlState } from "../state/url-state.ts";
 import { useIsDown, useStatus, useZones, zoneTitle } from "../state/zones.ts";
 import { Icon, Logo } from "../style/icons.tsx";
 import { formatMoment, formatUtc } from "../style/words.ts";
@@ -168,26 +169,55 @@ function WhoMenu() {
 
 export const SEARCH_ID = "search";
 
-/** Searches the events for a text, from every page. */
-function SearchBox() {
+/** A log id or a request id, as far as its characters say. */
+const ID_LIKE = /^[0-9a-f][0-9a-f-]{7,}$/i;
+const FIND_MS = 3_000;
+let lastSearch = 0;
+
+/** Returns a function that shows the events of an id, of all zones and days, and of any other text those that contain it. */
+export function useSearchFor(): (text: string) => Promise<void> {
   const [path, navigate] = useLocation();
   const link = usePageLink();
-  const { params, change } = useUrlState();
-  const isHere = path === "/explorer";
-  const search = (text: string) => {
+  const { change } = useUrlState();
+  return async (text) => {
     const q = text === "" ? null : text;
-    if (isHere) change({ q });
+    lastSearch += 1;
+    const [mine, { href }] = [lastSearch, globalThis.location];
+    const found = ID_LIKE.test(text) ? await findById(text) : null;
+    // The reader has searched for another text or gone to another page meanwhile.
+    if (mine !== lastSearch || globalThis.location.href !== href) return;
+    if (found !== null) navigate(link("/explorer", found));
+    else if (path === "/explorer") change({ q });
     else navigate(link("/explorer", { q }));
   };
+}
+
+/** Returns the zone and the milliseconds of the events that have this id; null if there is none, or if the search takes too long. */
+async function findById(text: string): Promise<Params | null> {
+  const signal = AbortSignal.timeout(FIND_MS);
+  const found = await ask("find.show", { text }, { signal }).catch(() => null);
+  if (found === null || found.by === null || found.by === "path") return null;
+  const times = found.items.map(({ at }) => Date.parse(at));
+  const [zone, ...others] = new Set(found.items.map((item) => String(item.zone)));
+  const ends = { from: String(Math.min(...times)), to: String(Math.max(...times) + 1) };
+  return { zone: others.length === 0 ? (zone ?? null) : null, span: null, ...ends };
+}
+
+/** Searches the events for a text, from every page. */
+function SearchBox() {
+  const [path] = useLocation();
+  const { params } = useUrlState();
+  const search = useSearchFor();
+  const isHere = path === "/explorer";
   return (
     <TextForm
       role="search"
       id={SEARCH_ID}
       aria-label="Search events for a text"
-      placeholder="Search events: address, path, payload ..."
+      placeholder="Search events: address, path, id ..."
       rightSection={<Kbd size="xs">/</Kbd>}
       text={isHere ? (params.get("q") ?? "") : ""}
-      onSubmit={search}
+      onSubmit={(text) => void search(text)}
     />
   );
 }

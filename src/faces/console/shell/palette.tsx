@@ -8,6 +8,7 @@ import { NAVIGATION } from "../routes.tsx";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
+import { useSearchFor } from "./header.tsx";
 
 const [store, palette] = createSpotlight();
 
@@ -26,7 +27,7 @@ export default function Palette({ onClose, onHelp }: Props) {
   const [query, setQuery] = useState("");
   useEffect(() => palette.open(), []);
   const typed = query.trim();
-  const search = () => navigate(link("/explorer", { q: typed }));
+  const searchFor = useSearchFor();
   const openAlert = () => navigate(link(`/alerts/${typed}`));
   const actions: SpotlightActionData[] = [
     ...NAVIGATION.map(({ path, title }) => ({
@@ -51,7 +52,12 @@ export default function Palette({ onClose, onHelp }: Props) {
   ];
   // Last: the name of a command is more likely meant.
   if (typed !== "")
-    actions.push({ id: "search", label: `Search events for "${typed}"`, keywords: typed, onClick: search });
+    actions.push({
+      id: "search",
+      label: `Search events for "${typed}"`,
+      keywords: typed,
+      onClick: () => void searchFor(typed),
+    });
   if (/^\d{1,15}$/.test(typed))
     actions.push({ id: "alert", label: `Open alert ${typed}`, keywords: typed, onClick: openAlert });
   return (
