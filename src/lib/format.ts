@@ -55,6 +55,27 @@ export function formatIso(atMs: number): string {
   return new Date(clampTime(atMs)).toISOString();
 }
 
+export function isTimeZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en-US", { timeZone: text }) instanceof Intl.DateTimeFormat;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns a function that formats a time as ISO 8601 with the offset of a time zone such as Europe/Amsterdam. Without a zone: UTC. */
+export function createIsoFormat(timeZone?: string): (atMs: number) => string {
+  if (timeZone === undefined) return formatIso;
+  const format = new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
+  return (given) => {
+    const atMs = clampTime(given);
+    const [offset = "+00:00", sign, hours = 0, minutes = 0] =
+      /([+-])(\d\d):(\d\d)/.exec(format.format(atMs)) ?? [];
+    const offsetMs = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS * (sign === "-" ? -1 : 1);
+    return `${new Date(atMs + offsetMs).toISOString().slice(0, -1)}${offset}`;
+  };
+}
+
 /** Formats a duration with its two largest units: `45 s`, `23 min`, `2 h 5 min`, `3 d 4 h`. */
 export function formatDuration(durationMs: number): string {
   const minutes = Math.floor(durationMs / MINUTE_MS);

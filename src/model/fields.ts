@@ -30,6 +30,14 @@ export function toFieldName(name: unknown): FieldName | null {
   return FIELD_NAMES.find((one) => one === name || FIELDS[one] === name) ?? null;
 }
 
+/** The columns that a result can choose besides the fields. `status` and `matched` are in the records of events only. */
+const OTHER_COLUMNS = [
+  ...(["zone", "time", "timestamp", "logId", "message"] as const),
+  ...(["query", "request_id", "status", "matched"] as const),
+];
+/** All columns that a result can choose. The platform's names of the fields are accepted, too. */
+export const COLUMN_NAMES = [...new Set([...OTHER_COLUMNS, ...FIELD_NAMES, ...Object.values(FIELDS)])];
+
 /** The actions as events store them, and as people read them. */
 const ACTIONS: Readonly<Record<string, string>> = {
   blocked: "block",

@@ -128,13 +128,18 @@ export function readParsedRequest(record: unknown, of: RequestOf, hashKey: strin
     requestId: cleanText(headers?.get("cdn-requestid") ?? "", MAX_ID_CHARS),
     matchedKey:
       matched === null ? null : hashText(`${typeof name === "string" ? name : ""}\n${matched}`, hashKey),
-    parameter: typeof name === "string" && PARAMETER.test(name) ? cleanText(name, MAX_DIMENSION_CHARS) : null,
+    parameter: toParameter(name),
     matched,
     ...readVisitor(headers, of.url),
     hasIdiom: matched === null && !of.url.includes("?") ? null : holdsIdiom({ url: of.url, matched }),
     isTool: isToolRule(of.ruleId) || (of.ua === "" ? null : isToolAgent(of.ua)),
     hasBody: body === undefined ? null : typeof body === "string" && body !== "",
   };
+}
+
+/** Returns the key of a record's match if it is a variable of the request; null for any other. */
+export function toParameter(key: unknown): string | null {
+  return typeof key === "string" && PARAMETER.test(key) ? cleanText(key, MAX_DIMENSION_CHARS) : null;
 }
 
 /** Returns whether the matched text of a request, or its URL, holds an idiom of an attack. */

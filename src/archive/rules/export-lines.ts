@@ -3,7 +3,9 @@
 import { escapeUnits, quoteFormula } from "#lib/text.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { UNKNOWN } from "#model/ocsf.ts";
+import { toArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress } from "./mask.ts";
+import type { ColumnRow, createColumns } from "./records/to-row.ts";
 
 /** The columns of an exported event, with the platform's names. */
 export const EXPORT_NAMES = ["timestamp", "logId", ...DIMENSIONS];
@@ -13,15 +15,18 @@ export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
 const LINE_FEED = 0x0a;
 
 /** Yields the header before the lines of a CSV export. */
-export async function* withHeader(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+export async function* withHeader(
+  lines: AsyncIterable<Buffer | string>,
+  header = EXPORT_HEADER,
+): AsyncGenerator<Buffer | string, void, undefined> {
   // The first part decides whether there is an answer at all.
   let isFirst = true;
   for await (const chunk of lines) {
-    if (isFirst) yield Buffer.from(EXPORT_HEADER);
+    if (isFirst) yield Buffer.from(header);
     isFirst = false;
     yield chunk;
   }
-  if (isFirst) yield Buffer.from(EXPORT_HEADER);
+  if (isFirst) yield Buffer.from(header);
 }
 
 /** Yields each chunk of lines as text. Each line of the chunks is a JSON array of texts: the columns of an event. */
@@ -52,8 +57,29 @@ export async function* mapLines(
 /** Returns an event as one line of NDJSON. */
 export function toNdjsonLine(row: readonly string[]): string {
   const event = Object.fromEntries(EXPORT_NAMES.map((name, index) => [name, row[index] ?? ""]));
-  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
-  return `${escapeControlsInJson(json)}\n`;
+  return toJsonLine({ ...event, timestamp: Number(event["timestamp"]) });
+}
+
+/** Returns an object as one line of NDJSON. */
+export function toJsonLine(row: object): string {
+  return `${escapeControlsInJson(JSON.stringify(row))}\n`;
+}
+
+/** Returns the chosen columns of an event as one line of CSV. */
+export function toColumnLine(row: ColumnRow): string {
+  return toCsvLine(Object.values(row).map(String));
+}
+
+/** Yields the lines of an export in the form `event` with chosen columns. */
+export function mapColumnLines(
+  chunks: AsyncIterable<Buffer>,
+  toColumns: ReturnType<typeof createColumns>,
+  { zoneId, form }: { readonly zoneId: number; readonly form: "csv" | "ndjson" },
+): AsyncGenerator<string, void, undefined> {
+  const toText = form === "csv" ? toColumnLine : toJsonLine;
+  return mapExportLines(chunks, ([at, ...texts]) =>
+    toText(toColumns({ zoneId, ...toArchivedEvent(Number(at), texts) })),
+  );
 }
 
 /** Few cells match any of it, so one test finds the cells that are written unchanged. */
@@ -99,7 +125,7 @@ function escapeControls(text: string): string {
 }
 
 /** Escapes the same characters in JSON, whose own escape sequences stay. */
-export function escapeControlsInJson(json: string): string {
+function escapeControlsInJson(json: string): string {
   return json.replaceAll(CONTROL, escapeUnits);
 }
 

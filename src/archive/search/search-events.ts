@@ -3,7 +3,7 @@ import { z } from "zod";
 import { maskAddress, maskNullable } from "#archive/rules/mask.ts";
 import { narrowZones, type ZonesRequest } from "#archive/rules/query/read-search.ts";
 import { formatEvent } from "#archive/rules/records/format-event.ts";
-import { toNativeRow } from "#archive/rules/records/to-row.ts";
+import { createColumns, toNativeRow } from "#archive/rules/records/to-row.ts";
 import type { Queryable } from "#db/client.ts";
 import { listEventRevisions } from "#db/ingest/event-revisions.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "#model/fields.ts";
@@ -16,8 +16,10 @@ import { searchGroups } from "./read-union.ts";
 import { type FoundRecord, searchZones } from "./search-zones.ts";
 import {
   ABOUT_SEARCH,
+  CHOSEN_COLUMNS,
   planNative,
   priceSearch,
+  readColumns,
   SEARCH_SPAN,
   SEARCH_WINDOW,
   SearchedField,
@@ -45,7 +47,9 @@ const NativeRow = z.object({
 const FormattedRow = z
   .record(z.string(), z.unknown())
   .meta({ masked: "open" })
-  .describe("With the format raw an entry of the platform's list, with ocsf an HTTP Activity of OCSF 1.8.");
+  .describe(
+    "With the format raw an entry of the platform's list, with ocsf an HTTP Activity of OCSF 1.8, with columns these.",
+  );
 
 /** A masked key sees no record and no whole address: neither is read for it. */
 const Found = z.object({
@@ -89,6 +93,7 @@ export const searchEvents = defineQuery({
     page: documented(z.int()).optional(),
     pageSize: documented(z.int()).optional(),
     format: z.enum(EVENT_FORMATS).default("event").describe("The format of rows. Groups have one only."),
+    ...CHOSEN_COLUMNS,
   }),
   output: Found,
   example: {
@@ -98,19 +103,26 @@ export const searchEvents = defineQuery({
     filters: [{ field: "action", op: "eq", value: ["block"] }],
   },
   headers: ({ source }) => ({ "x-longwatch-source": source }),
-  run: async ({ db, now, caller, service, searching, signal }, { zone, format, ...body }) => {
+  run: async (
+    { db, now, caller, service, searching, signal },
+    { zone, format, columns, timeZone, ...body },
+  ) => {
     const { zoneIds, retention } = service;
     const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
     const of = zone === "all" ? await listVisibleZones({ db, caller, service }) : zone;
     const wanted = narrowZones(await planNative(asked, { zoneIds: of, body, kind: "search" }));
     const { isMasked } = wanted;
+    const beside =
+      wanted.plan.groupBy.length > 0 ? "groupBy" : format === "event" ? null : `the format ${format}`;
+    const choice = readColumns({ columns, timeZone }, { isExport: false, beside });
+    const toRow = choice === null ? toNativeRow : createColumns(choice, isMasked);
     const found = await answerSearch(
       { db, searching },
       { caller, signal },
       wanted,
       ({ event, record, zoneId }) =>
         format === "event"
-          ? toNativeRow({ zoneId, ...event }, record, isMasked)
+          ? toRow({ zoneId, ...event }, record, isMasked)
           : (JSON.parse(
               formatEvent(format, { zoneId, ...event }, record, { ...searching.ocsf, isMasked }),
             ) as Record<string, unknown>),

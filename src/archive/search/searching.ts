@@ -4,10 +4,11 @@ import { z } from "zod";
 import { estimateCost, readsPageOnly } from "#archive/rules/query/estimate-cost.ts";
 import { planBody, splitMistake, type ZonesRequest } from "#archive/rules/query/read-search.ts";
 import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { type ColumnChoice, refuseColumns, type WrittenColumns } from "#archive/rules/records/to-row.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { countArchived, countStoredEvents, hasStoredEvents } from "#db/archive/archived-days.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { FIELD_NAMES } from "#model/fields.ts";
+import { COLUMN_NAMES, FIELD_NAMES } from "#model/fields.ts";
 import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";
 import type { OcsfSettings } from "#model/ocsf.ts";
 import type { Caller } from "#operations/caller.ts";
@@ -109,6 +110,32 @@ export const EXPORT_FORMAT = z
   .enum(EXPORT_FORMS)
   .optional()
   .describe("Default: what the Accept header asks for. ocsf: one HTTP Activity of OCSF 1.8 per line.");
+
+/** The members of a search or an export that choose the columns of its events. */
+export const CHOSEN_COLUMNS = {
+  columns: z
+    .array(z.enum(COLUMN_NAMES))
+    .min(1)
+    .optional()
+    .describe(
+      "The columns of each event, instead of its usual members. An export has no status and matched.",
+    ),
+  timeZone: z.string().optional().describe("Of the column time, such as Europe/Amsterdam. Default: UTC."),
+};
+
+/**
+ * Returns the columns that a body asks for; null without any.
+ * @throws {Refusal} 400 for a column or a time zone that the answer cannot have; `beside` as in `refuseColumns`
+ */
+export function readColumns(
+  { columns, timeZone }: WrittenColumns,
+  asked: { readonly isExport: boolean; readonly beside: string | null },
+): ColumnChoice | null {
+  const refused = refuseColumns({ columns, timeZone }, asked);
+  const mistakes = refused.map((mistake) => ({ ...mistake, rule: `must be ${mistake.rule}` }));
+  if (mistakes.length > 0) throw new Refusal(400, { slug: "invalid-request", mistakes });
+  return columns === undefined ? null : { columns, timeZone };
+}
 
 /**
  * Returns what a body with Longwatch's names of the fields asks for.

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { findTemplateMistake, PLACEHOLDERS } from "#alerts/rules/message/links.ts";
 import { findCronMistakes, readPauses } from "#lib/cron.ts";
-import { formatDuration } from "#lib/format.ts";
+import { formatDuration, isTimeZone } from "#lib/format.ts";
 import { classifyAction, foldAction } from "#model/action-class.ts";
 import {
   EQUAL_LABELS,
@@ -26,14 +26,6 @@ const clockTime = z
 
 const ZONE_RULE = "must be a time zone such as Europe/Amsterdam or UTC";
 const timeZone = z.string(ZONE_RULE).refine(isTimeZone, ZONE_RULE);
-
-function isTimeZone(text: string): boolean {
-  try {
-    return new Intl.DateTimeFormat("en-US", { timeZone: text }) instanceof Intl.DateTimeFormat;
-  } catch {
-    return false;
-  }
-}
 
 /** The name of a channel where a route or another part refers to it. */
 export const channelName = z.string();

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { ZonedEvent } from "#archive/rules/records/format-event.ts";
+import type { ZonedEvent } from "#archive/rules/records/to-row.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/text.ts";
 import { HOSTILE } from "../query/draw.ts";
 

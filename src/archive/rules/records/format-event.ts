@@ -20,10 +20,9 @@ import {
   UNKNOWN,
 } from "#model/ocsf.ts";
 import { findHeader, readMatch } from "#model/record-parts.ts";
-import type { ArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress } from "../mask.ts";
 import { readRecord } from "./find-records.ts";
-import { restoreTexts, toListEntry, toNativeRow } from "./to-row.ts";
+import { REQUEST_ID, restoreTexts, toListEntry, toNativeRow, type ZonedEvent } from "./to-row.ts";
 
 /**
  * Returns an event as the JSON text of one object. `raw`: the entry of the platform's list, as received if the record is
@@ -41,17 +40,10 @@ export function formatEvent(
   return JSON.stringify({ zoneId: event.zoneId, ...toNativeRow(event, record, isMasked) });
 }
 
-export interface ZonedEvent extends ArchivedEvent {
-  readonly zoneId: number;
-}
-
 interface OcsfOptions extends OcsfSettings {
   /** Leaves out the record and the request's id, and shortens the address. */
   readonly isMasked?: boolean;
 }
-
-/** The platform's name of the request, by which its support finds it. */
-const REQUEST_ID = "cdn-requestid";
 
 /**
  * Returns an event as the JSON text of an HTTP Activity of OCSF 1.8 with the profile security_control. `raw_data` is the

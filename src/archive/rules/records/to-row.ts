@@ -1,8 +1,10 @@
 /** An event as a row of the search, of the native API and of the list. */
-import { isObject } from "#lib/json.ts";
+import { createIsoFormat, isTimeZone } from "#lib/format.ts";
+import { isObject, parseJson } from "#lib/json.ts";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/text.ts";
-import { FIELD_NAMES, FIELDS, type FieldName } from "#model/fields.ts";
-import { findHeader, toUrlPart } from "#model/record-parts.ts";
+import { COLUMN_NAMES, FIELD_NAMES, FIELDS, type FieldName, toFieldName } from "#model/fields.ts";
+import { findHeader, readMatch, readText, toUrlPart } from "#model/record-parts.ts";
+import { toParameter } from "#model/request-facts.ts";
 import type { ArchivedEvent } from "#model/waf-event.ts";
 import { maskAddress, maskRecord } from "../mask.ts";
 import { readMethod, readRecord } from "./find-records.ts";
@@ -50,6 +52,10 @@ function isKeptAs(recorded: string, kept: string): boolean {
   return cleanText(recorded, MAX_TEXT_CHARS) === kept;
 }
 
+export interface ZonedEvent extends ArchivedEvent {
+  readonly zoneId: number;
+}
+
 interface NativeRow {
   readonly logId: string;
   readonly timestamp: number;
@@ -61,11 +67,7 @@ interface NativeRow {
  * Returns a row: that of the platform's search, with Longwatch's names of the fields, and with host and path of the
  * URL and the method of the record.
  */
-export function toNativeRow(
-  event: ArchivedEvent & { readonly zoneId: number },
-  record: Buffer | undefined,
-  isMasked: boolean,
-): NativeRow {
+export function toNativeRow(event: ZonedEvent, record: Buffer | undefined, isMasked: boolean): NativeRow {
   const row = JSON.parse(toSearchRow(event, record, isMasked)) as NativeRow;
   const { url } = event.fields;
   const known: Record<string, string> = {
@@ -77,6 +79,84 @@ export function toNativeRow(
   };
   const fields = Object.fromEntries(FIELD_NAMES.map((name) => [name, known[FIELDS[name]] ?? ""]));
   return { ...row, fields } as NativeRow;
+}
+
+/** The platform's name of the request, by which its support finds it. */
+export const REQUEST_ID = "cdn-requestid";
+
+/** A choice of columns as it was written. `timeZone` is that of the column `time`; UTC without one. */
+export interface WrittenColumns {
+  readonly columns?: readonly string[] | undefined;
+  readonly timeZone?: string | undefined;
+}
+/** A choice in which `refuseColumns` found nothing wrong. */
+export type ColumnChoice = WrittenColumns & { readonly columns: readonly string[] };
+
+export type ColumnRow = Record<string, string | number>;
+
+const IN_RECORDS: readonly string[] = ["status", "matched"];
+
+/**
+ * Returns the broken rules of a choice of columns. `rule` is what the value must be. `beside` is an option of the request
+ * that has columns of its own. An export reads no records, so it has none of their columns.
+ */
+export function refuseColumns(
+  { columns, timeZone }: WrittenColumns,
+  { isExport, beside }: { readonly isExport: boolean; readonly beside: string | null },
+): { readonly field: "columns" | "timeZone"; readonly value: string; readonly rule: string }[] {
+  const refused: ReturnType<typeof refuseColumns> = [];
+  const refuse = (field: "columns" | "timeZone", value: string, rule: string) =>
+    refused.push({ field, value, rule });
+  const names = COLUMN_NAMES.filter((name) => !isExport || !IN_RECORDS.includes(name));
+  for (const [index, name] of (columns ?? []).entries())
+    if (isExport && IN_RECORDS.includes(name))
+      refuse("columns", name, "left out of an export: only a search reads the records of events");
+    else if (!names.some((one) => one === name)) refuse("columns", name, `one of ${names.join(", ")}`);
+    else if (columns?.indexOf(name) !== index) refuse("columns", name, "given once");
+  if (columns !== undefined && beside !== null)
+    refuse("columns", columns.join(","), `left out beside ${beside}, which has columns of its own`);
+  if (timeZone !== undefined && !isTimeZone(timeZone))
+    refuse("timeZone", timeZone, "a time zone such as Europe/Amsterdam or UTC");
+  else if (timeZone !== undefined && columns?.includes("time") !== true)
+    refuse("timeZone", timeZone, "given with the column time");
+  return refused;
+}
+
+/**
+ * Returns a function that returns the chosen columns of an event by their names. `zone` and `timestamp` are numbers. What is
+ * not known is ''. A masked row has no whole address, and nothing that the platform shows in records only.
+ */
+export function createColumns({ columns, timeZone }: ColumnChoice, isMasked: boolean) {
+  const formatTime = createIsoFormat(timeZone);
+  return (event: ZonedEvent, record?: Buffer): ColumnRow => {
+    const read = isMasked || record === undefined ? null : readRecord(record);
+    const parsed = parseJson(read?.log ?? "");
+    const log = isObject(parsed) ? parsed : {};
+    const fields = restoreTexts(event.fields, log);
+    const { url } = fields;
+    const own: Readonly<Record<string, string | number>> = {
+      ...fields,
+      ip: isMasked ? maskAddress(fields.ip) : fields.ip,
+      host: toUrlPart("host", url),
+      path: toUrlPart("path", url),
+      method: isMasked ? "" : readText(read?.labels?.["method"]) || event.method,
+      zone: event.zoneId,
+      timestamp: event.occurredAt,
+      logId: event.logId,
+      message: event.message,
+      query: /^[^?#]*\?([^#]*)/s.exec(url)?.[1] ?? "",
+      request_id: isMasked ? "" : event.requestId || (findHeader(log["Headers"], REQUEST_ID) ?? ""),
+      status: readText(read?.labels?.["status"]) ?? "",
+      matched: toParameter(readMatch(log["TriggerMatch"])?.name) ?? "",
+    };
+    return Object.fromEntries(
+      columns.map((column) => {
+        if (column === "time") return [column, formatTime(event.occurredAt)];
+        const field = toFieldName(column);
+        return [column, own[field === null ? column : FIELDS[field]] ?? ""];
+      }),
+    );
+  };
 }
 
 /** The list's label for each verb of the search language. */

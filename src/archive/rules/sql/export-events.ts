@@ -19,6 +19,7 @@ import {
   UNKNOWN,
 } from "#model/ocsf.ts";
 import { toUrlPartInDuckdb } from "#model/record-parts.ts";
+import { EVENT_TEXTS } from "#model/waf-event.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import {
   type EventSource,
@@ -42,13 +43,14 @@ type ExportSource =
   | { readonly openRows: OpenRows };
 
 /**
- * `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere; an object asks for
- * the objects of `toOcsf`.
+ * `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere; `event` is the array that
+ * `toArchivedEvent` reads, behind its time; an object asks for the objects of `toOcsf`.
  */
-export type ExportForm = "csv" | "json" | (OcsfSettings & { readonly zoneId: number });
+export type ExportForm = "csv" | "json" | "event" | (OcsfSettings & { readonly zoneId: number });
 
 /** Returns the columns that the lines of a form are made of. */
 export function columnsOf(form: ExportForm): readonly string[] {
+  if (form === "event") return ["occurred_at", ...EVENT_TEXTS];
   return typeof form === "string" ? EXPORT_COLUMNS : OCSF_COLUMNS;
 }
 
@@ -94,14 +96,17 @@ function readRows(file: EventsFile): Piece {
 
 function toLine(form: ExportForm): Piece {
   if (form === "csv") return raw(CSV_LINE);
-  return form === "json" ? raw(`json_array(${CELLS.join(", ")})`) : toOcsfLine(form);
+  if (typeof form !== "string") return toOcsfLine(form);
+  return raw(`json_array(${toCells(columnsOf(form)).join(", ")})`);
 }
 
-/** The texts of an exported event. */
-const CELLS = [
-  "epoch_ms(occurred_at)::varchar",
-  ...EXPORT_COLUMNS.slice(1).map((column) => `coalesce(${column}, '')`),
-];
+/** Returns the texts of an exported event. The first column is its time. */
+function toCells(columns: readonly string[]): string[] {
+  const texts = columns.slice(1).map((column) => `coalesce(${column}, '')`);
+  return ["epoch_ms(occurred_at)::varchar", ...texts];
+}
+
+const CELLS = toCells(EXPORT_COLUMNS);
 
 /** Control characters except tab, line feed and carriage return, and bidirectional controls: those of `export-lines.ts`. */
 const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}`;

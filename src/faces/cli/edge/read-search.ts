@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { Command } from "commander";
 import { z } from "zod";
+import { type ColumnChoice, refuseColumns } from "#archive/rules/records/to-row.ts";
 import { toError } from "#lib/errors.ts";
 import { readBody } from "#lib/http.ts";
 import { isObject } from "#lib/json.ts";
@@ -21,6 +22,12 @@ export interface WindowFlags {
   readonly query?: string;
   readonly filter?: readonly string[];
   readonly body?: string;
+}
+
+/** Flags that choose the columns of events, where Longwatch keeps them. */
+export interface ColumnFlags {
+  readonly columns?: string | undefined;
+  readonly timeZone?: string | undefined;
 }
 
 /** Flags that only a search has. */
@@ -49,6 +56,10 @@ export const FILTER_HELP = `field:op:value[,value], op one of ${OPERATORS.join("
 
 /** `isOwn` for a search of the events that Longwatch keeps, which knows more fields than the platform. */
 export function addWindowOptions(command: Command, isOwn = false, zones: "<id>" | "<ids>" = "<id>"): Command {
+  if (isOwn)
+    command
+      .option("--columns <names>", "columns of each event, such as time,method,host,path,query")
+      .option("--time-zone <name>", "time zone of the column time, such as Europe/Amsterdam (default: UTC)");
   return command
     .option(
       `--zone ${zones}`,
@@ -77,6 +88,18 @@ export function addSearchOptions(command: Command, isOwn = false): Command {
     .option("--page-size <number>", "rows or groups per page; clamped to 1..500 (50 when unset)")
     .option("--page-all", "follow all pages and join them")
     .option("--limit <number>", "at most this many rows or groups, from as many pages as they need");
+}
+
+/** Returns the columns that the flags name; null without any. `asked` as in `refuseColumns`. */
+export function readColumnFlags(
+  read: FlagReader,
+  { columns: names, timeZone }: ColumnFlags,
+  asked: { readonly isExport: boolean; readonly beside: string | null },
+): ColumnChoice | null {
+  const columns = names?.split(",");
+  for (const { field, value, rule } of refuseColumns({ columns, timeZone }, asked))
+    read.wrong(field === "columns" ? field : "time-zone", value, rule);
+  return columns === undefined ? null : { columns, timeZone };
 }
 
 /** Reads the options that only a search has. `more` are members of its request. `isOwn` as in `addSearchOptions`. */

@@ -6,7 +6,7 @@ import path from "node:path";
 import type { Command } from "commander";
 import { createArchiveStore } from "#app/open-archive-store.ts";
 import { copyDays } from "#archive/operations/copy-days.ts";
-import { EXPORT_HEADER } from "#archive/rules/export-lines.ts";
+import { EXPORT_HEADER, toCsvLine } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { describeExport } from "#archive/search/export-events.ts";
 import { searchEvents } from "#archive/search/search-events.ts";
@@ -22,7 +22,13 @@ import { EXPORT_FORMS } from "#model/kinds.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
+import {
+  addWindowOptions,
+  type ColumnFlags,
+  readColumnFlags,
+  readRequest,
+  type WindowFlags,
+} from "../edge/read-search.ts";
 import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
 import { readActor, readAfter, requireZones } from "../options/read-options.ts";
@@ -34,9 +40,9 @@ import { COMPRESSORS, exportHere, saveExport, type Target, type WantedExport } f
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
-those of edge events export. The ending of --out chooses the form: .csv, or .ndjson with one JSON object per line; a
-further .gz or .zst compresses. A file gets its name when it is complete. An existing file is never replaced. Without --out
-CSV is written to standard output. In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. The
+those of edge events export, or those that --columns names (docs/api.md). The ending of --out chooses the form: .csv, or
+.ndjson with one JSON object per line; a further .gz or .zst compresses. A file gets its name when it is complete. An
+existing file is never replaced. Without --out CSV is written to standard output. In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. The
 audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete. The
 progress line counts the written events. It knows their total if there are no filters.
 
@@ -61,7 +67,7 @@ const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
 const FORM_WORDS = `${EXPORT_FORMS.slice(0, -1).join(", ")} or ${EXPORT_FORMS.at(-1)}`;
 const OUT_RULE = "a new file that ends in .csv or .ndjson, or in one of these and .gz or .zst";
 
-interface Flags extends WindowFlags {
+interface Flags extends WindowFlags, ColumnFlags {
   readonly out?: string;
   readonly by?: string;
   readonly json?: true;
@@ -76,7 +82,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--json", "write NDJSON: one JSON object per line")
     .option("--format <format>", `${FORM_WORDS} (default: what --out ends in)`)
     .action(
-      storeAction<Flags>(io, async ({ out, by, json, format, ...flags }, read) => {
+      storeAction<Flags>(io, async ({ out, by, json, format, columns, timeZone, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
         const request = await readRequest(flags, {}, { read, io });
         const plan = planAsked(read, request, { kind: "export", flags });
@@ -87,6 +93,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           read.wrong("format", format, FORM_WORDS);
         const target = isParquet ? null : readTarget(read, out, form);
         const folder = isParquet ? readFolder(read, out) : null;
+        const beside = form === "ocsf" || form === "parquet" ? `--format ${form}` : null;
+        const choice = readColumnFlags(read, { columns, timeZone }, { isExport: true, beside });
         const config = readAfter(read, readConfig);
         const actor = readActor(read, by, config);
         if (isParquet && config.remote === null && plan !== undefined) checkWholeDays(read, plan, flags);
@@ -98,7 +106,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           );
         read.finish();
         if (plan === undefined) return;
-        const wanted: WantedExport = { zoneId, plan, target, form: pickForm(form, target) };
+        const wanted: WantedExport = { zoneId, plan, target, form: pickForm(form, target), choice };
         if (config.remote !== null) {
           return exportElsewhere(io, config.remote, wanted, toNativeRequest(request, flags) as object);
         }
@@ -204,12 +212,14 @@ function exportElsewhere(
   wanted: WantedExport,
   request: object,
 ): Promise<void> {
-  const { zoneId, form } = wanted;
+  const { zoneId, form, choice } = wanted;
+  const header = choice === null ? EXPORT_HEADER : toCsvLine(choice.columns);
   const path = `/api/v1/zones/${zoneId}/events/export`;
-  const [type, begins] = form === "csv" ? ["text/csv", EXPORT_HEADER] : ["application/x-ndjson", ""];
+  const [type, begins] = form === "csv" ? ["text/csv", header] : ["application/x-ndjson", ""];
   return untilStopped(io, (signal) => {
     const source = {
-      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal, type, begins }),
+      read: () =>
+        readRemotely(remote, { path, body: { ...request, format: form, ...choice }, signal, type, begins }),
       async countUnfiltered(stopped: AbortSignal) {
         const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
         const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };

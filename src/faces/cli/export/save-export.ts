@@ -7,12 +7,15 @@ import { createGzip, createZstdCompress } from "node:zlib";
 import {
   createEventCounter,
   finishOcsfLine,
+  mapColumnLines,
   mapExportLines,
   mapLines,
+  toCsvLine,
   toNdjsonLine,
   withHeader,
 } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import { type ColumnChoice, createColumns } from "#archive/rules/records/to-row.ts";
 import { describeExport, exportEvents } from "#archive/search/export-events.ts";
 import { countUnfiltered } from "#archive/search/find-rows.ts";
 import type { Config } from "#config/config.ts";
@@ -41,6 +44,8 @@ export interface WantedExport {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly form: Exclude<ExportFormName, "parquet">;
+  /** Null: the platform's columns. */
+  readonly choice: ColumnChoice | null;
   /** Null: the standard output. */
   readonly target: Target | null;
 }
@@ -118,7 +123,7 @@ async function writeFile(
 
 /** Exports the events of the database and of the archive's files. */
 export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, actor: string): Promise<void> {
-  const { zoneId, plan, form } = wanted;
+  const { zoneId, plan, form, choice } = wanted;
   return withSearch(io, config, async (deps, { db }, signal) => {
     await requireZones(db, config, [zoneId]);
     await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
@@ -130,8 +135,12 @@ export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, ac
           ndjson: "json",
           ocsf: { zoneId, vendor: config.platformVendor, actions: config.alerting.actions },
         } as const;
-        const options = { form: lineForm[form], signal, onReached };
+        const options = { form: choice === null ? lineForm[form] : ("event" as const), signal, onReached };
         const lines = exportEvents((_, work) => work(deps), zoneId, plan, options);
+        if (choice !== null && form !== "ocsf") {
+          const chosen = mapColumnLines(lines, createColumns(choice, false), { zoneId, form });
+          return form === "csv" ? withHeader(chosen, toCsvLine(choice.columns)) : chosen;
+        }
         if (form === "csv") return withHeader(lines);
         return form === "ocsf"
           ? mapLines(lines, (line) => finishOcsfLine(line))

@@ -1,6 +1,6 @@
 /** Plans a search that was asked for, and reads its pages. */
 import type { z } from "zod";
-import { escapeControlsInJson } from "#archive/rules/export-lines.ts";
+import { toJsonLine } from "#archive/rules/export-lines.ts";
 import { type Mistakes, planSearch, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import {
   checkWindow,
@@ -101,7 +101,7 @@ export function toPlatformAnswer({ rows, groups, total, page }: FoundPage, pageS
 export function toLinesOf({ rows }: Pick<FoundPage, "rows">, format: EventFormat): string {
   const zoneOf = (row: Found["rows"][number]) => Number((row as NativeRow).fields.zone);
   const shown = rows.map((row) => (format === "event" ? { zoneId: zoneOf(row), ...row } : row));
-  return shown.map((row) => `${escapeControlsInJson(JSON.stringify(row))}\n`).join("");
+  return shown.map(toJsonLine).join("");
 }
 
 function toDimensions(fields: NativeRow["fields"]): Record<Dimension, string> {

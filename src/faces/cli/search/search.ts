@@ -1,7 +1,8 @@
 /** The command that searches events. */
 import type { Command } from "commander";
-import { EXPORT_HEADER, toCsvLine } from "#archive/rules/export-lines.ts";
+import { EXPORT_HEADER, toColumnLine, toCsvLine, toJsonLine } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { ColumnChoice, ColumnRow } from "#archive/rules/records/to-row.ts";
 import type { Searching } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
 import type { Paint } from "#delivery/receivers/channels/terminal/terminal-style.ts";
@@ -11,7 +12,14 @@ import { shortenText } from "#lib/text.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { createProcessIo, writeJoinedPages, writeJson, writeOut, writeText } from "../edge/edge-io.ts";
-import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
+import {
+  addSearchOptions,
+  type ColumnFlags,
+  readColumnFlags,
+  readRequest,
+  readSearchFlags,
+  type SearchFlags,
+} from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -35,7 +43,7 @@ largest first. The path is the URL without host and query, the host is without p
 of the fields (ruleId, ip, asn, ua) are accepted. The method is in the records of events only, and one search reads 10,000
 records at most. The JSON is that of edge events search, which asks the platform about the last 72 hours.
 --format ocsf prints HTTP Activities of OCSF 1.8 with their records (docs/ocsf.md), raw the entries as received, and event the
-rows of the API.
+rows of the API. --columns chooses the columns of text, CSV and --format event (docs/api.md).
 Times are UTC. On a terminal a line is cut to its width. Control characters in payloads are spelled out. In CSV, a cell that
 a spreadsheet would run as a formula begins with an apostrophe. To get many events, use export.
 
@@ -48,7 +56,8 @@ Examples:
   npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
   npm run -s longwatch -- search --zone 101 --from -7d --group-by country,action --csv > countries.csv`;
 
-type Flags = SearchFlags & { readonly json?: true; readonly csv?: true; readonly format?: string };
+type Flags = SearchFlags &
+  ColumnFlags & { readonly json?: true; readonly csv?: true; readonly format?: string };
 
 interface PlannedSearch {
   /** As the API takes them. */
@@ -66,7 +75,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--csv", "print CSV")
     .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)
     .action(
-      storeAction<Flags>(io, async ({ json, csv, format: given, ...flags }, read) => {
+      storeAction<Flags>(io, async ({ json, csv, format: given, columns, timeZone, ...flags }, read) => {
         const zone = read.zones("zone", flags.zone) ?? "";
         const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
         const request = await readRequest(window, more, { read, io });
@@ -78,6 +87,14 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
           read.wrong("format", given, `one of ${EVENT_FORMATS.join(", ")}`);
         if (given !== undefined && flags.groupBy !== undefined)
           read.wrong("format", given, "left out beside --group-by, because groups have one format only");
+        const isGrouped = plan !== undefined && plan.groupBy.length > 0;
+        const other = isGrouped
+          ? "--group-by"
+          : format === "raw" || format === "ocsf"
+            ? `--format ${format}`
+            : null;
+        const beside = json === true ? "--json" : other;
+        const choice = readColumnFlags(read, { columns, timeZone }, { isExport: false, beside });
         read.finish();
         if (plan === undefined) return;
         const config = readConfig();
@@ -87,11 +104,11 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
           limit: limit ?? (pageAll ? Number.POSITIVE_INFINITY : plan.pageSize),
           isJoined: limit !== undefined || pageAll,
         };
-        const native = toNativeRequest(request, window) as object;
+        const native = { ...(toNativeRequest(request, window) as object), ...choice };
         const show = (ask: AskOperation) => {
           const wanted = { pageSize: plan.pageSize, format: format ?? "event" };
           const pages = readPages(findPages(ask, zone, native, wanted), plan, asked.limit);
-          return print(io, asked, { format, isJson: json === true, isCsv: csv === true }, pages);
+          return print(io, asked, { format, isJson: json === true, isCsv: csv === true, choice }, pages);
         };
         if (config.remote !== null) return show(pickAsk(config, io, null));
         requireKept(plan, config, io.clock());
@@ -109,19 +126,49 @@ interface Shown {
   readonly format: EventFormat | undefined;
   readonly isJson: boolean;
   readonly isCsv: boolean;
+  readonly choice: ColumnChoice | null;
 }
 
 async function print(
   io: StoreIo,
   asked: PlannedSearch,
-  { format, isJson, isCsv }: Shown,
+  { format, isJson, isCsv, choice }: Shown,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
-  if (format !== undefined)
+  if (choice !== null) await printColumns(io, asked, { format, isCsv, columns: choice.columns }, pages);
+  else if (format !== undefined)
     for await (const page of pages) await writeOut(io.stdout, toLinesOf(page, format));
   else if (isJson) await printJson(io, asked, pages);
   else if (isCsv) await printCsv(io, asked, pages);
   else await printText(io, asked, pages);
+}
+
+/** Prints the chosen columns of events as NDJSON, CSV or tables, whose head is printed once. */
+async function printColumns(
+  io: StoreIo,
+  asked: PlannedSearch,
+  { format, isCsv, columns }: Pick<Shown, "format" | "isCsv"> & Pick<ColumnChoice, "columns">,
+  pages: AsyncIterable<FoundPage>,
+): Promise<void> {
+  const paint = pickPaint(io);
+  let [isFirst, shown, total] = [true, 0, 0];
+  for await (const page of pages) {
+    const rows = page.rows as ColumnRow[];
+    shown += rows.length;
+    total = page.total;
+    const draw = () => {
+      const cells = rows.map((row) => columns.map((name) => shortenText(String(row[name]), MAX_LAST_CHARS)));
+      const table = rows.length === 0 ? "" : fit(io, drawTable(columns.map(toTitle), cells, paint));
+      return isFirst ? table : table.slice(table.indexOf("\n") + 1);
+    };
+    const head = isFirst && isCsv ? toCsvLine(columns) : "";
+    const lines =
+      isCsv || format !== undefined ? rows.map(isCsv ? toColumnLine : toJsonLine).join("") : draw();
+    await writeText(io.stdout, [`${head}${lines}`]);
+    isFirst = false;
+  }
+  if (!isCsv && format === undefined)
+    await writeOut(io.stdout, describeShown(asked.plan, { shown, total, isJoined: asked.isJoined }));
 }
 
 async function printJson(

@@ -7,6 +7,7 @@ import {
   EXPORT_HEADER,
   EXPORT_NAMES,
   finishOcsfLine,
+  mapColumnLines,
   mapExportLines,
   mapLines,
   PARQUET_TYPE,
@@ -17,10 +18,11 @@ import {
 import { maskAddress } from "#archive/rules/mask.ts";
 import { asksMethod } from "#archive/rules/query/plan-search.ts";
 import type { SearchRequest } from "#archive/rules/query/read-search.ts";
+import { createColumns, type WrittenColumns } from "#archive/rules/records/to-row.ts";
 import type { ExportForm } from "#archive/rules/sql/export-events.ts";
 import { exportEvents, type RunPart } from "#archive/search/export-events.ts";
 import { exportParquet } from "#archive/search/read-union.ts";
-import { priceSearch, SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
+import { priceSearch, readColumns, SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import type { ExportFormName } from "#model/kinds.ts";
 import { maySeeZone } from "#operations/caller.ts";
@@ -86,10 +88,12 @@ export async function sendExport(
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: SearchRequest,
-  asked?: ExportFormName,
+  { format: asked, ...chosen }: WrittenColumns & { readonly format?: ExportFormName | undefined } = {},
 ): Promise<FastifyReply> {
   const { zoneId, plan, isMasked } = wanted;
   const form = asked ?? preferredForm(request.headers.accept);
+  const beside = form === "ocsf" || form === "parquet" ? `the format ${form}` : null;
+  const choice = readColumns(chosen, { isExport: true, beside });
   if (form === "parquet" && isMasked) {
     const [field, value, other] =
       asked === undefined ? ["accept", request.headers.accept ?? "", "text/csv"] : ["format", asked, "csv"];
@@ -120,12 +124,15 @@ export async function sendExport(
   // DuckDB writes the lines of which nothing is hidden, several times as fast.
   const toText = form === "ndjson" ? toNdjsonLine : toCsvLine;
   const lines = (): AsyncGenerator<string | Buffer, void, undefined> => {
+    if (choice !== null && form !== "ocsf")
+      return mapColumnLines(read("event"), createColumns(choice, isMasked), { zoneId, form });
     if (form === "ocsf") return mapLines(read({ zoneId, ...ocsf }), (line) => finishOcsfLine(line, isMasked));
     if (form === "csv" && !isMasked) return read("csv");
     return mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row));
   };
   const all = lines();
-  const header = form === "csv" ? EXPORT_HEADER : "";
+  const head = choice === null ? EXPORT_HEADER : toCsvLine(choice.columns);
+  const header = form === "csv" ? head : "";
   // A failure before anything was sent is answered as any failure.
   const first = await all.next();
   const body = Readable.from(join(header, first, all), { objectMode: false });

@@ -5,6 +5,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import {
   ABOUT_SEARCH,
+  CHOSEN_COLUMNS,
   EXPORT_FORMAT,
   planNative,
   SEARCH_SPAN,
@@ -64,11 +65,11 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       schema: {
         tags: ["Events"],
         summary: "Export events as CSV, NDJSON, Parquet or OCSF",
-        description: `${ABOUT_SEARCH} The columns are those of the platform's export. An export in OCSF has no records.`,
+        description: `${ABOUT_SEARCH} The columns are those of the platform's export unless columns name others. An export in OCSF has no records.`,
         params: z.object({ zone: ZoneId }),
-        body: z.looseObject({ format: EXPORT_FORMAT }).meta({
+        body: z.looseObject({ format: EXPORT_FORMAT, ...CHOSEN_COLUMNS }).meta({
           wire: {
-            ...z.toJSONSchema(z.object({ ...SEARCH_WINDOW, format: EXPORT_FORMAT })),
+            ...z.toJSONSchema(z.object({ ...SEARCH_WINDOW, format: EXPORT_FORMAT, ...CHOSEN_COLUMNS })),
             examples: [EXAMPLE],
           },
         }),
@@ -80,10 +81,10 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       const { zoneIds, retention } = service;
       const isMasked = request.caller?.masked ?? true;
       const asked = { db, zoneIds, nowMs: clock(), retentionDays: retention.eventDays, isMasked };
-      const { format, ...body } = request.body;
+      const { format, columns, timeZone, ...body } = request.body;
       const zoneId = request.params.zone;
       const { plan } = await planNative(asked, { zoneIds: [zoneId], body, kind: "export" });
-      return sendExport(deps, request, reply, { zoneId, plan, isMasked }, format);
+      return sendExport(deps, request, reply, { zoneId, plan, isMasked }, { format, columns, timeZone });
     },
   );
 }
