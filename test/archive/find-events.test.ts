@@ -119,13 +119,16 @@ test("a masked key finds by id, sees no whole address, and may not ask for one",
   for (const text of ["203.0.113.7", "203.0.113."]) await find({ text }, 422);
 });
 
-test("an answer without an event says which archive days have no request ids", async () => {
+test("an answer without an event says from when on events have a request id, of files that hold none as well", async () => {
   const find = await open("reader");
-  expect((await find({ text: "nothing" })).requestIdsFrom).toBeNull();
+  const first = async (query: object) => (await find({ text: "nothing", ...query })).requestIdsFrom;
+  const toIso = (at: number) => new Date(at).toISOString();
+  expect(await first({})).toBe(toIso(OLD));
+  expect(await first({ from: toIso(TODAY + 5_000) })).toBeNull();
   const setFormat = (format: number) =>
     world.database().pool.query("update archive_files set format = $1 where kind = 'events'", [format]);
   await setFormat(1);
-  const { requestIdsFrom } = await find({ text: "nothing" });
+  const [one, all] = [await first({ zone: "101" }), await first({})];
   await setFormat(ARCHIVE_FORMAT);
-  expect(requestIdsFrom).toBe(new Date(OLD + DAY_MS).toISOString());
+  expect([one, all]).toEqual([toIso(TODAY), toIso(OLD)]);
 });

@@ -3,11 +3,11 @@ import { z } from "zod";
 import { refuseHidden } from "#archive/rules/mask.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { containsTest } from "#archive/rules/query/text-test.ts";
-import { readArchivedDays } from "#db/archive/archived-days.ts";
+import { prepareSource, selectEvents } from "#archive/rules/sql/event-source.ts";
+import { duck } from "#archive/rules/sql/to-condition.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { toLine } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { Span } from "#model/horizon.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import {
@@ -25,6 +25,7 @@ import { defineQuery, type QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { listVisibleZones, requireZones } from "#operations/require-known.ts";
 import { checkOrder } from "#operations/span.ts";
+import { readUnion } from "./read-union.ts";
 import { isOneOf, searchZones } from "./search-zones.ts";
 import { priceSearch } from "./searching.ts";
 
@@ -63,7 +64,7 @@ export const findEvents = defineQuery({
       .describe("At least so many events have it: older days are not counted once there is one."),
     from: IsoTime.describe("The days from here on were searched."),
     requestIdsFrom: IsoTime.nullable().describe(
-      "Archived events before this moment have no request id. Null if every file has the request ids of its records.",
+      "If no event was found: the oldest event that has a request id. Null if no event of these days has one.",
     ),
     items: z
       .array(
@@ -99,15 +100,12 @@ export const findEvents = defineQuery({
       const since = `since ${showTime(from)} UTC`;
       if (by !== null)
         return `Found by ${by}: at least ${formatWhole(total)} ${since}${items.length < total ? `, the newest ${items.length} are shown` : ""}.\n`;
-      const lacking =
-        requestIdsFrom === null
-          ? ""
-          : ` No archived event before ${showTime(requestIdsFrom)} UTC has a request id.`;
-      return `Searched the days ${since}.${lacking}\n`;
+      const days = requestIdsFrom === null ? "of these days" : `before ${showTime(requestIdsFrom)} UTC`;
+      return `Searched the days ${since}. No event ${days} has a request id.\n`;
     },
   },
   run: async (asked, { text, zone, from: since }) => {
-    const { db, now, caller } = asked;
+    const { now, caller } = asked;
     const hidden = caller.masked ? refuseHidden({ filters: [], groupBy: [], query: text }) : null;
     if (hidden !== null)
       throw new Refusal(422, {
@@ -130,7 +128,7 @@ export const findEvents = defineQuery({
       address: event.fields.ip,
       url: event.fields.url,
     }));
-    const requestIdsFrom = found.by === null ? await findLastWithout(db, zones, window) : null;
+    const requestIdsFrom = found.by === null ? await findFirstRequestId(asked, zones, window) : null;
     return {
       by: found.by,
       total: found.total,
@@ -196,10 +194,22 @@ function toPathClauses(text: string): SearchPlan["clauses"] {
   return [...(part === "/" ? [] : [{ columns: ["url"] as const, tests }]), { columns: ["path"], tests }];
 }
 
-const SINCE = EVENT_FILE_COLUMNS.find(({ name }) => name === "request_id")?.since ?? 0;
-
-/** Returns the end of the last archive day whose file has no request ids, epoch ms; null if there is none. */
-async function findLastWithout(db: QueryContext["db"], zoneIds: readonly number[], window: Span) {
-  const days = await readArchivedDays(db, zoneIds, window);
-  return days.findLast(({ events }) => events.format < SINCE)?.to ?? null;
+/** Returns the time of the oldest event that has a request id, epoch ms; null if no event has one. */
+async function findFirstRequestId(
+  { db, caller, searching, signal }: QueryContext,
+  zoneIds: readonly number[],
+  window: Span,
+): Promise<number | null> {
+  const clauses = [{ ...isOneOf("request_id", [""]), isNegated: true as const }];
+  const plan = { ...FLAT, ...window, clauses, bucketsFrom: window.from };
+  const columns = ["occurred_at"];
+  const price = await priceSearch(db, searching, { zoneIds, plan });
+  const { rows } = await searching.runInPlace({ caller }, { ...price, signal }, (deps, stopped) =>
+    readUnion(deps, zoneIds, plan, { columns, signal: stopped }, (source) => [
+      ...prepareSource(source),
+      duck`select json_array(epoch_ms(min(occurred_at))) from (${selectEvents(source, plan, columns)})`,
+    ]),
+  );
+  const [first] = JSON.parse(rows[0] ?? "[null]") as [number | null];
+  return first;
 }
