@@ -140,20 +140,22 @@ export async function searchGroups(
 }
 
 /**
- * Writes all events that a search finds into one Parquet file, and returns the file, which the caller removes. The time
- * limit of searches applies, because the file can only be sent when it is complete.
+ * Writes all events that a search finds into one Parquet file, and returns the file, which the caller removes, and their number.
+ * The time limit of searches applies, because the file can only be sent when it is complete.
  */
 export async function exportParquet(
   deps: SearchDeps,
   zoneId: number,
   plan: SearchPlan,
   signal: AbortSignal,
-): Promise<ScratchFile> {
+): Promise<ScratchFile & { readonly events: number }> {
   const exported = deps.files.scratchFile();
   try {
     const options = { columns: PARQUET_COLUMNS, isMadeEmpty: true, signal };
-    await readUnion(deps, [zoneId], plan, options, (events) => toParquet(events, plan, exported.path));
-    return exported;
+    const { rows } = await readUnion(deps, [zoneId], plan, options, (events) =>
+      toParquet(events, plan, exported.path),
+    );
+    return { ...exported, events: Number(rows[0]) };
   } catch (thrown) {
     await exported.remove();
     throw thrown;

@@ -1,5 +1,10 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { listAudit } from "#db/people/audit-trail.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { createIsoFormat } from "#lib/format.ts";
@@ -9,6 +14,7 @@ import { hashEventKey } from "#model/waf-event.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../../archive/archive-folder.ts";
 import { openArchiveWorld } from "../../archive/files/archive-world.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
+import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import { SERVICE } from "../http/default-service.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { runStoreCommand } from "./run-store-command.ts";
@@ -164,6 +170,26 @@ test("the API refuses columns with field, value and rule", async () => {
   expect(await ask("export", { columns: ["matched"] })).toEqual([400, [record]]);
   const beside = { field: "columns", value: "host", rule: expect.stringContaining("beside groupBy") };
   expect(await ask("search", { columns: ["host"], groupBy: ["rule"] })).toEqual([400, [beside]]);
+});
+
+test("an export into a .parquet file has the events that match, from the archive and Postgres, and replaces no file", async () => {
+  const out = path.join(makeTemporaryFolder("parquet"), "found.parquet");
+  const filtered = ["--filter", "host:eq:shop.example", "--from", "2026-11-15T00:00:30Z", "--out", out];
+  const ran = await run(exportCommand, [...filtered, "--by", "eve"]);
+  expect(ran).toMatchObject({ code: 0, out: "" });
+  expect(ran.err).toMatch(/^wrote .*found\.parquet: 2 events, [\d.]+ kB\n$/);
+  const bytes = readFileSync(out);
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+  const rows = await parquetReadObjects({ file, compressors });
+  expect(rows.map((row) => `${String(row["log_id"])} ${String(row["method"])}`).toSorted()).toEqual([
+    "new POST",
+    "old POST",
+  ]);
+  const audit = await listAudit(world.database.db, { since: undefined, action: "events.exported", limit: 1 });
+  expect(audit[0]).toMatchObject({ actor: "eve", details: { filteredBy: ["host"] } });
+  const again = await run(exportCommand, ["--format", "parquet", ...filtered]);
+  expect(again).toMatchObject({ code: 2 });
+  expect(again.err).toContain("or a new file that ends in .parquet");
 });
 
 test("a time has the offset of its zone at that moment", () => {

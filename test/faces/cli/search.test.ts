@@ -415,7 +415,7 @@ test.each([
   [
     "a filter",
     ["--from", DAY, "--to", "2026-11-16", "--query", "a"],
-    /--format "parquet" must be csv or ndjson beside filters/,
+    /--out .* must be a new file that ends in \.parquet beside filters/,
   ],
   [
     "a file as target",

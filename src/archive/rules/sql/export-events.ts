@@ -146,7 +146,7 @@ function toCell(text: string): string {
 /** The columns of an exported file: those of the archive's event files. */
 export const PARQUET_COLUMNS = EVENT_FILE_COLUMNS.map(({ name }) => name);
 
-/** Returns the statements that write all events that a search finds into a Parquet file, unsorted. No value is null. */
+/** Returns the statements that write all events that a search finds into a Parquet file, unsorted, and return their number. No value is null. */
 export function exportParquet(
   source: EventSource,
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
@@ -155,7 +155,11 @@ export function exportParquet(
   const events = selectEvents(source, plan, PARQUET_COLUMNS);
   const options = `format parquet, parquet_version v2, compression zstd, compression_level 3, row_group_size 32768,
     ${EVENT_FIELD_IDS}`;
-  return [...prepareSource(source), duck`copy (${events}) to ${raw(quote(target))} (${raw(options)})`];
+  return [
+    ...prepareSource(source),
+    duck`copy (${events}) to ${raw(quote(target))} (${raw(options)})`,
+    duck`select count(*)::varchar from ${readFiles([target])}`,
+  ];
 }
 
 /** Returns SQL for a text that is written if a column is known, and for '' otherwise. */

@@ -36,7 +36,15 @@ import { planAsked, requireKept, toNativeRequest } from "../search/find-pages.ts
 import { onStore } from "../store/define-task.ts";
 import { untilStopped } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { COMPRESSORS, exportHere, saveExport, type Target, type WantedExport } from "./save-export.ts";
+import {
+  COMPRESSORS,
+  exportHere,
+  exportOneFile,
+  type ParquetExport,
+  saveExport,
+  type Target,
+  type WantedExport,
+} from "./save-export.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
@@ -52,12 +60,14 @@ progress line counts the written events. It knows their total if there are no fi
 year. Each file is compared with its hash. A day that is not in the archive yet, such as yesterday, is written from the
 database. Its statement and the command say which hours are proven and which are not. archive verify --offline checks the
 folder, and other engines read it. A service elsewhere (--url) has no such files to copy; its key needs the role exporter.
+If --out ends in .parquet, the events that match, of any span, are written into this one file: unsorted, and without records.
 
 Examples:
   npm run -s longwatch -- export --zone 101 --from -30d --out events.csv.gz
   npm run -s longwatch -- export --zone 101 --from 2026-11-01 --to 2026-11-08 --filter action:eq:block --out week.ndjson.zst
   npm run -s longwatch -- export --zone 101 --from -1h --json | jq .url
-  npm run -s longwatch -- export --zone 101 --from 2026-10-01 --to 2026-11-01 --format parquet --out october`;
+  npm run -s longwatch -- export --zone 101 --from 2026-10-01 --to 2026-11-01 --format parquet --out october
+  npm run -s longwatch -- export --zone 101 --from -7d --filter action:eq:block --out blocked.parquet`;
 
 const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
   ".csv": "csv",
@@ -65,7 +75,7 @@ const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
   ".jsonl": "ndjson",
 };
 const FORM_WORDS = `${EXPORT_FORMS.slice(0, -1).join(", ")} or ${EXPORT_FORMS.at(-1)}`;
-const OUT_RULE = "a new file that ends in .csv or .ndjson, or in one of these and .gz or .zst";
+const OUT_RULE = "a new file that ends in .csv or .ndjson, in one of these and .gz or .zst, or in .parquet";
 
 interface Flags extends WindowFlags, ColumnFlags {
   readonly out?: string;
@@ -86,22 +96,24 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
         const request = await readRequest(flags, {}, { read, io });
         const plan = planAsked(read, request, { kind: "export", flags });
-        const isParquet = format === "parquet";
+        const isFile = out?.endsWith(".parquet") === true;
+        const isParquet = format === "parquet" || (isFile && format === undefined && json !== true);
         const form = json === true ? "ndjson" : format;
         if (json === true && format !== undefined) read.wrong("format", format, "left out beside --json");
         if (form !== undefined && !EXPORT_FORMS.some((one) => one === form))
           read.wrong("format", format, FORM_WORDS);
         const target = isParquet ? null : readTarget(read, out, form);
-        const folder = isParquet ? readFolder(read, out) : null;
-        const beside = form === "ocsf" || form === "parquet" ? `--format ${form}` : null;
+        const parquet = isParquet ? readParquetTarget(read, out) : null;
+        const beside = isParquet || form === "ocsf" ? `--format ${form ?? "parquet"}` : null;
         const choice = readColumnFlags(read, { columns, timeZone }, { isExport: true, beside });
         const config = readAfter(read, readConfig);
         const actor = readActor(read, by, config);
-        if (isParquet && config.remote === null && plan !== undefined) checkWholeDays(read, plan, flags);
+        if (isParquet && !isFile && config.remote === null && plan !== undefined)
+          checkWholeDays(read, plan, { out, ...flags });
         if (isParquet && config.remote !== null)
           read.wrong(
             "format",
-            format,
+            "parquet",
             "csv, ndjson or ocsf for a service elsewhere: files are copied on its machine",
           );
         read.finish();
@@ -111,7 +123,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           return exportElsewhere(io, config.remote, wanted, toNativeRequest(request, flags) as object);
         }
         requireKept(plan, config, io.clock());
-        if (folder !== null) return exportDays(io, config, { zoneId, plan, target: folder, actor });
+        if (parquet !== null)
+          return (isFile ? exportOneFile : exportDays)(io, config, { zoneId, plan, target: parquet, actor });
         await exportHere(io, config, wanted, actor);
       }),
     );
@@ -122,9 +135,9 @@ function pickForm(asked: string | undefined, target: Target | null): WantedExpor
   return form === "ocsf" || form === "ndjson" ? form : "csv";
 }
 
-function readFolder(read: FlagReader, out: string | undefined): string | null {
+function readParquetTarget(read: FlagReader, out: string | undefined): string | null {
   if (out === undefined || out === "-" || existsSync(out)) {
-    read.wrong("out", out, "a folder that does not exist yet");
+    read.wrong("out", out, "a folder that does not exist yet, or a new file that ends in .parquet");
     return null;
   }
   return path.resolve(out);
@@ -138,9 +151,7 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
     | undefined;
   const ending = wanted === "ocsf" ? "ndjson" : wanted;
   const form = FORMS[path.extname(compression === undefined ? file : file.slice(0, -compression.length))];
-  if (file.endsWith(".parquet"))
-    read.wrong("out", out, `${OUT_RULE}; for Parquet give --format parquet, and --out with a new folder`);
-  else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
+  if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && ending !== form) read.wrong("out", out, `a file that ends in .${ending}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
 }
@@ -149,29 +160,25 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
 function checkWholeDays(
   read: FlagReader,
   { from, to, clauses, methodClauses }: SearchPlan,
-  given: { readonly from?: string; readonly to?: string },
+  given: { readonly from?: string; readonly to?: string; readonly out: string | undefined },
 ): void {
   const rule =
-    "the start of a UTC day, because whole files are copied; for other spans write .csv or .ndjson";
+    "the start of a UTC day, because whole files are copied; for other spans write .csv, .ndjson or .parquet";
   if (from % DAY_MS !== 0) read.wrong("from", given.from, rule);
   if (to % DAY_MS !== 0) read.wrong("to", given.to ?? "now", rule);
   if (clauses.length + methodClauses.length > 0)
-    read.wrong("format", "parquet", "csv or ndjson beside filters, because whole files are copied");
-}
-
-interface DaysToExport {
-  readonly zoneId: number;
-  readonly plan: SearchPlan;
-  /** A new folder, absolute. */
-  readonly target: string;
-  readonly actor: string;
+    read.wrong(
+      "out",
+      given.out,
+      "a new file that ends in .parquet beside filters, because a folder gets whole files",
+    );
 }
 
 /** Copies the archive's files of whole days into a new folder, and days that are not in the archive yet from Postgres. */
 async function exportDays(
   io: StoreIo,
   config: Config,
-  { zoneId, plan, target, actor }: DaysToExport,
+  { zoneId, plan, target, actor }: ParquetExport,
 ): Promise<void> {
   const copied = await onStore(io, config, async ({ database, archive: { storage }, onProgress, signal }) => {
     const { db } = database;

@@ -1,5 +1,5 @@
 /** Saves an export in a file, compressed and whole. */
-import { createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -18,6 +18,7 @@ import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import { type ColumnChoice, createColumns } from "#archive/rules/records/to-row.ts";
 import { describeExport, exportEvents } from "#archive/search/export-events.ts";
 import { countUnfiltered } from "#archive/search/find-rows.ts";
+import { exportParquet } from "#archive/search/read-union.ts";
 import type { Config } from "#config/config.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { formatBytes } from "#lib/disk.ts";
@@ -94,7 +95,7 @@ export async function saveExport(
 
 /** Returns the number of bytes before compression. After a failure there is no file. */
 async function writeFile(
-  { file, compression }: Target,
+  { file, compression }: Pick<Target, "file" | "compression">,
   text: AsyncIterable<string | Buffer>,
 ): Promise<number> {
   const temporary = `${file}.${process.pid}.tmp`;
@@ -148,6 +149,33 @@ export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, ac
       },
     };
     await saveExport(io, wanted, source, signal);
+  });
+}
+
+export interface ParquetExport {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  /** A new file or folder, absolute. */
+  readonly target: string;
+  readonly actor: string;
+}
+
+/** Writes all events that match into one Parquet file. After a failure there is no file. */
+export function exportOneFile(
+  io: StoreIo,
+  config: Config,
+  { zoneId, plan, target, actor }: ParquetExport,
+): Promise<void> {
+  return withSearch(io, config, async (deps, { db }, signal) => {
+    await requireZones(db, config, [zoneId]);
+    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+    const { path, remove, events } = await exportParquet(deps, zoneId, plan, signal);
+    try {
+      const bytes = await writeFile({ file: target, compression: null }, createReadStream(path));
+      io.stderr.write(`wrote ${escapeText(target)}: ${many(events, "event")}, ${formatBytes(bytes)}\n`);
+    } finally {
+      await remove();
+    }
   });
 }
 
