@@ -90,13 +90,13 @@ test("members that do not belong to the backup, and a table that is not Longwatc
   expect(JSON.parse(json.out)).toMatchObject({ unknownMembers: strangers });
   const withTable = await rewrite((manifest) => {
     const tables = manifest["tables"] as { name: string }[];
-    for (const table of tables) if (table.name === "silences") table.name = "notes";
+    for (const table of tables) if (table.name === "silences") table.name = "diaries";
     return manifest;
   }, strangers);
   const place = await emptyPlace();
   const restored = await run(place, ["restore", withTable]);
   expect(restored).toMatchObject({ code: 0, out: expect.stringContaining(named) });
-  expect(restored.out).toContain("Not restored, because Longwatch does not make them: the tables notes.");
+  expect(restored.out).toContain("Not restored, because Longwatch does not make them: the tables diaries.");
   const files = readdirSync(place["LONGWATCH_ARCHIVE_DIR"] ?? "", { recursive: true }).map(String);
   expect(files.filter((one) => one.includes("evil"))).toEqual([]);
 });
