@@ -104,7 +104,7 @@ forward:
     "forward.c.batch_events: 5001: must be a whole number from 1 to 5000",
     'forward.c.start: "yesterday": must be now, all, or a time before now such as -72h',
     'forward.c.where[0]: "nonsense": must be field:op:value[,value] such as ip:cidr:203.0.113.0/24; write \\, for a comma in a value',
-    'forward.c.where[1]: "colour:eq:red": field: "colour": must be one of rule, action, address, country, network, host, path, method, url, agent, ja4, feature',
+    'forward.c.where[1]: "colour:eq:red": field: "colour": must be one of rule, action, address, country, network, host, path, method, url, agent, ja4, feature, zone',
     'forward.c.where[2]: "ip:around:10.0.0.0/8": op: "around": must be one of eq, in, contains, cidr, wildcard',
     'forward.c.where[3]: "path:cidr:10.0.0.0/8": op: "cidr": cidr applies to the field address only',
     expect.stringMatching(

