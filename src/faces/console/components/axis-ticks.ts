@@ -21,7 +21,7 @@ const HOUR_STEPS = [
   { upTo: Number.POSITIVE_INFINITY, step: 12 },
 ];
 
-/** Returns the labels below a strip of cells: days in UTC, hours in the viewer's zone. A midnight names its day. */
+/** Returns the labels below a strip of cells: days in UTC, hours as times are shown. A midnight names its day. */
 export function axisTicks(starts: readonly number[], unit: StripUnit): Tick[] {
   if (unit === "hour") return hourTicks(starts);
   const step = Math.ceil(starts.length / MOST_LABELS);
@@ -38,7 +38,7 @@ export function axisTicks(starts: readonly number[], unit: StripUnit): Tick[] {
 function hourTicks(starts: readonly number[]): Tick[] {
   const { step = 1 } = HOUR_STEPS.find(({ upTo }) => starts.length <= upTo) ?? {};
   return starts.flatMap((startsAtMs, index) => {
-    const hour = new Date(startsAtMs).getHours();
+    const hour = Number(formatClock(startsAtMs).slice(0, 2));
     if (hour % step !== 0) return [];
     const isMidnight = hour === 0;
     const label = isMidnight ? formatMoment(startsAtMs).slice(5, 10) : formatClock(startsAtMs).slice(0, 5);

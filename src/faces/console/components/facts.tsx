@@ -6,7 +6,7 @@ import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { classifyAction, createActionStates } from "#model/action-class.ts";
 import { useSession } from "../api/session.ts";
 import { useNow } from "../state/now.tsx";
-import { ACTION_COLOURS, formatAgo, formatMoment, formatUtc } from "../style/words.ts";
+import { ACTION_COLOURS, formatAgo, formatMoment, formatUtc, isInUtc } from "../style/words.ts";
 import { Payload } from "./payload.tsx";
 import classes from "./severity.module.css";
 import { Empty } from "./states.tsx";
@@ -64,7 +64,7 @@ export function Ago({ at, say }: TimeProps) {
   const atMs = toMs(at);
   // The page's time moves in steps: what has happened since the last one is not in the future.
   const nowMs = Math.max(shownMs, Math.min(atMs, Date.now()));
-  const exact = `${formatMoment(atMs, { seconds: true })} here, ${formatUtc(atMs)}`;
+  const exact = `${formatMoment(atMs, { seconds: true })} ${isInUtc() ? "UTC" : `here, ${formatUtc(atMs)}`}`;
   return (
     <>
       {say}

@@ -26,7 +26,7 @@ import { SPANS, type SpanName, useSpan } from "../state/span.ts";
 import { type Params, usePageLink, useUrlState } from "../state/url-state.ts";
 import { useIsDown, useStatus, useZones, zoneTitle } from "../state/zones.ts";
 import { Icon, Logo } from "../style/icons.tsx";
-import { formatMoment, formatUtc } from "../style/words.ts";
+import { formatMoment, formatUtc, isInUtc, parseMoment, switchZone } from "../style/words.ts";
 import classes from "./header.module.css";
 
 /** Zone, span and live, on which every page depends; the search, the firing alerts and the reader. */
@@ -296,7 +296,7 @@ const TIME = { type: "datetime-local", step: 1 } as const;
 function FixedSpan({ onDone }: { readonly onDone: () => void }) {
   const span = useSpan();
   const { values, text } = useFields(() => ({ from: toInput(span.fromMs), to: toInput(span.toMs) }));
-  const [fromMs, toMs] = [Date.parse(values.from), Date.parse(values.to)];
+  const [fromMs, toMs] = [parseMoment(values.from), parseMoment(values.to)];
   const problem = fromMs < toMs ? null : "The end must be after the begin.";
   return (
     <form
@@ -308,7 +308,7 @@ function FixedSpan({ onDone }: { readonly onDone: () => void }) {
       }}
     >
       <Stack gap="xs">
-        <TextInput {...TIME} label="From, in your time zone" {...text("from")} />
+        <TextInput {...TIME} label={`From, in ${isInUtc() ? "UTC" : "your time zone"}`} {...text("from")} />
         <TextInput {...TIME} label="To" {...text("to")} error={problem} />
         <div className="lw-bar">
           <Button type="submit" disabled={problem !== null}>
@@ -321,6 +321,7 @@ function FixedSpan({ onDone }: { readonly onDone: () => void }) {
               onDone();
             }}
           />
+          <SubtleButton word={isInUtc() ? "Times in your zone" : "Times in UTC"} onClick={switchZone} />
         </div>
       </Stack>
     </form>

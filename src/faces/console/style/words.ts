@@ -35,30 +35,52 @@ export function formatBytes(bytes: number): string {
   return `${formatNumber(bytes / 1_000 ** step)} ${UNITS[step]}`;
 }
 
-const two = (value: number) => String(value).padStart(2, "0");
+const STORED = "longwatch-times-in-utc";
+/** Whether this browser shows all times in UTC instead of the viewer's zone. */
+export function isInUtc(): boolean {
+  return typeof localStorage !== "undefined" && localStorage.getItem(STORED) === "on";
+}
 
-/** Returns the time in the viewer's zone: `08:07:12`. */
+/** Shows all times in the other zone, after the page is loaded again: every chart and table has drawn them. */
+export function switchZone(): void {
+  if (isInUtc()) localStorage.removeItem(STORED);
+  else localStorage.setItem(STORED, "on");
+  globalThis.location.reload();
+}
+
+/** Minutes from UTC to the shown times at that moment. */
+function offsetAt(atMs: number): number {
+  return isInUtc() ? 0 : -new Date(atMs).getTimezoneOffset();
+}
+
+function isoShown(atMs: number): string {
+  return new Date(atMs + offsetAt(atMs) * MINUTE_MS).toISOString();
+}
+
+/** Returns the shown time: `08:07:12`. */
 export function formatClock(atMs: number, { millis = false } = {}): string {
-  const at = new Date(atMs);
-  const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return millis ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
+  return isoShown(atMs).slice(11, millis ? 23 : 19);
 }
 
-/** Returns day and time in the viewer's zone: `2026-11-22 08:07`. */
+/** Returns the shown day and time: `2026-11-22 08:07`. */
 export function formatMoment(atMs: number, { seconds = false } = {}): string {
-  const at = new Date(atMs);
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const clock = formatClock(atMs);
-  return `${day} ${seconds ? clock : clock.slice(0, 5)}`;
+  return isoShown(atMs)
+    .slice(0, seconds ? 19 : 16)
+    .replace("T", " ");
 }
 
-/** How far the viewer's zone is from UTC at that moment: `UTC`, `UTC+1`, `UTC−3:30`. */
+/** Returns the time of a text of `formatMoment`; NaN for any other text. */
+export function parseMoment(text: string): number {
+  return Date.parse(isInUtc() ? `${text}Z` : text);
+}
+
+/** How far the shown times are from UTC at that moment: `UTC`, `UTC+1`, `UTC−3:30`. */
 export function formatOffset(atMs: number): string {
-  const minutes = -new Date(atMs).getTimezoneOffset();
+  const minutes = offsetAt(atMs);
   if (minutes === 0) return "UTC";
   const size = Math.abs(minutes);
   const rest = size % 60;
-  return `UTC${minutes > 0 ? "+" : "−"}${Math.floor(size / 60)}${rest === 0 ? "" : `:${two(rest)}`}`;
+  return `UTC${minutes > 0 ? "+" : "−"}${Math.floor(size / 60)}${rest === 0 ? "" : `:${String(rest).padStart(2, "0")}`}`;
 }
 
 export function formatUtc(atMs: number): string {
