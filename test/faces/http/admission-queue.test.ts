@@ -182,15 +182,18 @@ test("an aborted search leaves the queue; a search aborted earlier never joins i
   const { queue, ask, askAll, end } = openQueue();
   await askAll(["a1", "c1"]);
   const leaving = new AbortController();
+  // Connections that another file has left open may set a timer at any other time.
+  const before = vi.getTimerCount();
   const gone = ask("b1", { signal: leaving.signal }).catch(String);
+  expect(vi.getTimerCount()).toBe(before + 1);
   leaving.abort(new Error("gone"));
+  expect(vi.getTimerCount()).toBe(before);
   expect(await gone).toBe("Error: gone");
   await expect(ask("b1", { signal: leaving.signal })).rejects.toThrow("gone");
   await end("a1");
   await end("c1");
 
   expect(queue.counts()).toEqual({ working: 0, waiting: 0 });
-  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("leaving twice gives one place back", async () => {
