@@ -128,8 +128,8 @@ export const exclusions = pgTable(
 );
 
 /**
- * What people or their tools did to the sites and when, such as a deploy. Written by the API; read by the API, raise-alerts and
- * judge-verdicts.
+ * Notes on the sites at a time, such as a deploy, from a person or a tool. Written by the API; read by the API, raise-alerts
+ * and judge-verdicts.
  */
 export const notes = pgTable(
   "notes",

@@ -22,6 +22,7 @@ import type { Database } from "#db/client.ts";
 import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import { askForVerdicts, readVerdicts } from "#db/detection/verdicts.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { ActionStates } from "#model/action-class.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
@@ -44,7 +45,7 @@ const VERDICT_WAIT_MS = 2_500;
 const MOST_JUDGED = 500;
 
 /** An alert that opened longer ago keeps what its messages said. */
-const NOTES_MS = 24 * 3_600_000;
+const NOTES_MS = DAY_MS;
 
 /** Alerts that notify nobody are written so many in one transaction. */
 const UNSENT_AT_ONCE = 500;

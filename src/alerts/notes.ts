@@ -4,6 +4,7 @@ import { maskText } from "#archive/rules/mask.ts";
 import { deleteNote, insertNote, listNotes, type NoteRow } from "#db/alerts/notes.ts";
 import { showTime } from "#lib/format.ts";
 import { cutText, toLine } from "#lib/text.ts";
+import { DAY_MS } from "#lib/units.ts";
 import {
   IsoTime,
   lineOf,
@@ -28,7 +29,7 @@ const PATH = "/api/v1/notes";
 const TAG = "Alerts";
 const MOST_CHARS = 200;
 /** Deploys that are planned so far ahead are a mistake in the time. */
-const AHEAD_MS = 7 * 86_400_000;
+const AHEAD_MS = 7 * DAY_MS;
 
 const Item = z
   .object({

@@ -2,6 +2,7 @@
 import { findKnownZones, listNamableZones, listUsedChannels } from "#db/people/known-subjects.ts";
 import { closestName } from "#lib/text.ts";
 import { maySeeZone } from "./caller.ts";
+import { visibleZones } from "./fields.ts";
 import type { QueryContext } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -31,6 +32,16 @@ export async function requireZones(asking: Asking, zones: readonly number[], fie
 export async function listVisibleZones({ db, caller, service }: Asking): Promise<number[]> {
   const all = new Set([...service.zoneIds, ...(await listNamableZones(db))]);
   return [...all].filter((id) => maySeeZone(caller, id)).sort((one, other) => one - other);
+}
+
+/**
+ * Returns the requested zones; for `all`, every zone that `listVisibleZones` returns.
+ * @throws {Refusal} 403 for a zone of others
+ */
+export async function readZones(asking: Asking, zone: "all" | readonly number[]): Promise<readonly number[]> {
+  const zones = zone === "all" ? await listVisibleZones(asking) : zone;
+  for (const one of zones) visibleZones(asking.caller, one);
+  return zones;
 }
 
 /**

@@ -158,8 +158,8 @@ async function acknowledgeByHand(doing: Doing, { id, note }: WantedAct): Promise
 }
 
 /**
- * Gives an unresolved alert to a person, by default to the one who asks. Channels that update their message show who has the alert;
- * nobody is notified. The same request sent twice changes nothing.
+ * Assigns an unresolved alert to a person, by default to the caller. Channels that update their message show the assignee. An
+ * assignment sends no notification. A repeated request changes nothing.
  */
 async function assignByHand(doing: Doing, { id, note, to }: WantedAct): Promise<Done> {
   const row = await lock(doing, id);

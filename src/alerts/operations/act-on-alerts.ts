@@ -192,7 +192,7 @@ export const actOnAlerts = defineChange({
         'alerts assign 17 18 --to alice --note "you know this shop"',
         "alerts assign 17 --to ''",
       ],
-      help: `Without --to, the alerts are yours. Channels that update their message show who has the alert; nobody is notified, and reminders go on until somebody acknowledges the alert. ${FILTER_HELP}`,
+      help: `Without --to, Longwatch assigns the alerts to you. Channels that update their message show the assignee. An assignment sends no notification, and reminders continue until a person acknowledges the alert. ${FILTER_HELP}`,
       ...SAID,
     },
     {

@@ -46,7 +46,7 @@ const Transition = z.object({
       ...storedVerdict.pick({ said: true, title: true }).partial().shape,
     })
     .optional(),
-  /** Whom a person gave the alert to; an empty text takes it back. Hostile text. */
+  /** The person to whom the alert is assigned; empty if the assignment was removed. Hostile text. */
   to: z.string().optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),

@@ -10,7 +10,7 @@ import { type Decision, decide, lacksVerdict } from "./decide.ts";
 import { alertOf, findDeciding } from "./one-cause.ts";
 import { gradeByVerdict, hasOutgrown, toSituation } from "./verdict-effects.ts";
 
-/** What is read of all alerts before they are decided about. */
+/** The stored inputs of all decisions of one run. */
 export interface Read extends Omit<Context, "firing" | "waitingSums" | "sameMisfires"> {
   readonly verdicts: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** Returns the newest alert of this fingerprint. */
@@ -30,7 +30,7 @@ export interface Decided {
 export interface Decisions {
   /** All spikes, with the severities of their alerts. */
   readonly spikes: readonly AlertSpike[];
-  /** Those that decide about an alert. */
+  /** The spikes that determine an alert. */
   readonly deciding: readonly AlertSpike[];
   readonly context: Context;
   readonly assess: Assess;

@@ -8,10 +8,10 @@ import { toLine } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { columnOf, FIELD_NAMES, ZONE_COLUMN } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
-import { IsoTime, Name, Time, toIso, visibleZones, wholeNumber, ZoneIds } from "#operations/fields.ts";
+import { IsoTime, Name, Time, toIso, wholeNumber, ZoneIds } from "#operations/fields.ts";
 import { type Cell, defineQuery } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { listVisibleZones } from "#operations/require-known.ts";
+import { listVisibleZones, readZones } from "#operations/require-known.ts";
 import { checkOrder } from "#operations/span.ts";
 import { readUnion } from "./read-union.ts";
 import { planNative, priceSearch } from "./searching.ts";
@@ -109,8 +109,7 @@ export const compareEvents = defineQuery({
     const to = window.to ?? now;
     const period = { from: window.from ?? to - WEEK_MS, to };
     checkOrder({ name: "from", ms: period.from }, { name: "to", ms: period.to });
-    const zones = zone === "all" ? await listVisibleZones(asked) : zone;
-    for (const one of zones) visibleZones(caller, one);
+    const zones = await readZones(asked, zone);
     const otherZone = /^\d/.test(against) ? Number(against) : null;
     if (otherZone !== null && zones.includes(otherZone))
       throw refuse("against", against, "must be another zone than those of zone");

@@ -10,24 +10,14 @@ import { toLine } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import type { Span } from "#model/horizon.ts";
 import { toUrlPart } from "#model/record-parts.ts";
-import {
-  IsoTime,
-  lineOf,
-  Name,
-  Text,
-  Time,
-  toIso,
-  toIsoOrNull,
-  visibleZones,
-  ZoneIds,
-} from "#operations/fields.ts";
+import { IsoTime, lineOf, Name, Text, Time, toIso, toIsoOrNull, ZoneIds } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { listVisibleZones, requireZones } from "#operations/require-known.ts";
+import { readZones, requireZones } from "#operations/require-known.ts";
 import { checkOrder } from "#operations/span.ts";
 import { readUnion } from "./read-union.ts";
 import { isOneOf, searchZones } from "./search-zones.ts";
-import { priceSearch } from "./searching.ts";
+import { priceSearch, type SearchDeps } from "./searching.ts";
 
 const MOST_SHOWN = 20;
 const MOST_CHARS = 300;
@@ -114,8 +104,7 @@ export const findEvents = defineQuery({
     const to = now + AHEAD_MS;
     const window = { from: Math.max(since ?? 0, now - MOST_DAYS * DAY_MS), to };
     checkOrder({ name: "from", ms: window.from }, { name: "to", ms: to });
-    const zones = zone === "all" ? await listVisibleZones(asked) : zone;
-    for (const one of zones) visibleZones(caller, one);
+    const zones = await readZones(asked, zone);
     if (zone !== "all") await requireZones(asked, zones, "zone");
     const found = await findFirst(asked, zones, text, window);
     const items = found.rows.map(({ zoneId, event }) => ({
@@ -140,12 +129,7 @@ export const findEvents = defineQuery({
 });
 
 /** Asks by each name in turn, and the newest days first: the ids in all days, and only then the paths. */
-async function findFirst(
-  { db, caller, searching, signal }: QueryContext,
-  zoneIds: readonly number[],
-  text: string,
-  window: Span,
-) {
+async function findFirst(asked: QueryContext, zoneIds: readonly number[], text: string, window: Span) {
   const byId = [
     { by: "log id", clauses: [isOneOf("log_id", [text])] },
     { by: "request id", clauses: [isOneOf("request_id", [text])] },
@@ -157,21 +141,24 @@ async function findFirst(
       for (const { by, clauses } of names) {
         if (clauses.length === 0 || zoneIds.length === 0) continue;
         const plan = { ...FLAT, ...part, clauses, bucketsFrom: part.from };
-        const price = await priceSearch(db, searching, { zoneIds, plan });
+        const { openedBlocks } = asked.searching;
         // Masked or not, the answer needs no record.
-        const { rows, total } = await searching.runInPlace(
-          { caller },
-          { ...price, signal },
-          (deps, stopped) =>
-            searchZones(
-              { ...deps, openedBlocks: searching.openedBlocks },
-              { zoneIds, plan, isMasked: true },
-              stopped,
-            ),
+        const { rows, total } = await runPlan(asked, { zoneIds, plan }, (deps, stopped) =>
+          searchZones({ ...deps, openedBlocks }, { zoneIds, plan, isMasked: true }, stopped),
         );
         if (total > 0) return { by, rows, total, from: part.from };
       }
   return { by: null, rows: [], total: 0, from: window.from };
+}
+
+/** Runs a search when there is a free place for its price. */
+async function runPlan<T>(
+  { db, caller, searching, signal }: QueryContext,
+  wanted: { readonly zoneIds: readonly number[]; readonly plan: SearchPlan },
+  run: (deps: SearchDeps, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const price = await priceSearch(db, searching, wanted);
+  return await searching.runInPlace({ caller }, { ...price, signal }, run);
 }
 
 const FLAT = { groupBy: [], groupNames: [], buckets: 0, page: 0, pageSize: MOST_SHOWN, methodClauses: [] };
@@ -196,15 +183,14 @@ function toPathClauses(text: string): SearchPlan["clauses"] {
 
 /** Returns the time of the oldest event that has a request id, epoch ms; null if no event has one. */
 async function findFirstRequestId(
-  { db, caller, searching, signal }: QueryContext,
+  asked: QueryContext,
   zoneIds: readonly number[],
   window: Span,
 ): Promise<number | null> {
   const clauses = [{ ...isOneOf("request_id", [""]), isNegated: true as const }];
   const plan = { ...FLAT, ...window, clauses, bucketsFrom: window.from };
   const columns = ["occurred_at"];
-  const price = await priceSearch(db, searching, { zoneIds, plan });
-  const { rows } = await searching.runInPlace({ caller }, { ...price, signal }, (deps, stopped) =>
+  const { rows } = await runPlan(asked, { zoneIds, plan }, (deps, stopped) =>
     readUnion(deps, zoneIds, plan, { columns, signal: stopped }, (source) => [
       ...prepareSource(source),
       duck`select json_array(epoch_ms(min(occurred_at))) from (${selectEvents(source, plan, columns)})`,

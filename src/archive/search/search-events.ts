@@ -11,7 +11,7 @@ import { EVENT_FORMATS, SEARCH_SOURCES } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
 import { IsoTime, Name, Time, toIso, toIsoOrNull, ZoneId, ZoneIds } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { listVisibleZones } from "#operations/require-known.ts";
+import { readZones } from "#operations/require-known.ts";
 import { searchGroups } from "./read-union.ts";
 import { type FoundRecord, searchZones } from "./search-zones.ts";
 import {
@@ -109,7 +109,7 @@ export const searchEvents = defineQuery({
   ) => {
     const { zoneIds, retention } = service;
     const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
-    const of = zone === "all" ? await listVisibleZones({ db, caller, service }) : zone;
+    const of = await readZones({ db, caller, service }, zone);
     const wanted = narrowZones(await planNative(asked, { zoneIds: of, body, kind: "search" }));
     const { isMasked } = wanted;
     const beside =

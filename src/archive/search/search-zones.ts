@@ -21,7 +21,7 @@ const FETCHED_AT_ONCE = 500;
 
 /**
  * Returns one page of the events of zones, newest first; those of one millisecond by log id and then by zone, and how many there are.
- * Of several zones, the keys of the page are found in one statement, and its events are then fetched zone by zone.
+ * For several zones, one statement finds the keys of the page. The events are then fetched zone by zone.
  * @throws {UsageError} if a search about the method would have to read too many records, or is about several zones
  */
 export async function searchZones(

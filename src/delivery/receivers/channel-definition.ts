@@ -167,13 +167,13 @@ export interface ChannelCapabilities {
 }
 
 const CHAT = { longestPauseMs: 2 * 60_000, renewAfterMs: null } as const;
-/** What chats have in common that update one message per alert. */
+/** Capabilities of chats that update one message per alert. */
 export const EDITED_CHAT = {
   ...CHAT,
   laterTransitions: "update-in-place",
   showsAcknowledgements: true,
 } as const;
-/** What chats have in common that post each transition. */
+/** Capabilities of chats that post each transition. */
 export const POSTED_CHAT = { ...CHAT, laterTransitions: "post-anew", showsAcknowledgements: false } as const;
 
 interface MessageLimits {

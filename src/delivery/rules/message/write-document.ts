@@ -1,12 +1,15 @@
 /** Writes a document in the dialect of a receiver or as plain text, and as much of it as fits. */
 
-import { countCharacters, cutText, escapeMarkup, joinWithin } from "#lib/text.ts";
+import { countCharacters, cutText, escapeMarkup, joinWithin, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { NOTICED } from "#model/words.ts";
 import type { Block, Document, Line } from "./document.ts";
 
+/** Looks like a backtick. No backslash prevents a real backtick from ending a code span. */
+export const BACKTICK = "ˋ";
+
 /** Similar characters without a meaning, for those that later programs may read as markup or a mention. */
-const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": "ˋ" };
+const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": BACKTICK };
 
 const MENTION = /@(?=[\p{L}\p{N}_])/gu;
 
@@ -21,7 +24,12 @@ export function toInert(text: string): string {
  * which the receiver forwards.
  */
 export function toInertPlain(text: string): string {
-  return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
+  return text.replaceAll("`", BACKTICK).replace(MENTION, "@\u2060");
+}
+
+/** Writes a hostile value as a code span of Markdown, in which only the backtick has a meaning. */
+export function toCodeSpan(text: string, maxChars: number): string {
+  return `\`${toLine(text.replaceAll("`", BACKTICK), maxChars - 2) || "-"}\``;
 }
 
 /** Prevents programs from turning `a@b`, `@all` or `evil.example` into a link. A full stop before a digit stays, because addresses are copied. */

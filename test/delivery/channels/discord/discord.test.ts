@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   DISCORD_LIMITS,
   toDiscord,
-  toDiscordCode,
   toDiscordMessage,
   toDiscordNote,
   toDiscordQuote,
 } from "#delivery/receivers/channels/discord/discord.ts";
+import { toCodeSpan } from "#delivery/rules/message/write-document.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
@@ -38,7 +38,7 @@ describe.each(["x", "💥"])("of %s", (unit) => {
     expect(toDiscord(unit.repeat(257), 256)).toBe(`${unit.repeat(255)}…`);
     expect(toDiscordQuote([unit.repeat(98)], 100)).toBe(`> ${unit.repeat(98)}`);
     expect(toDiscordQuote([unit.repeat(99)], 100)).toBe(`> ${unit.repeat(97)}…`);
-    expect(toDiscordCode(unit.repeat(59), 60)).toBe(`\`${unit.repeat(57)}…\``);
+    expect(toCodeSpan(unit.repeat(59), 60)).toBe(`\`${unit.repeat(57)}…\``);
   });
 
   test("a title fills its limit", () => {

@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  toMattermost,
-  toMattermostCode,
-  toMattermostPost,
-} from "#delivery/receivers/channels/mattermost/mattermost.ts";
+import { toMattermost, toMattermostPost } from "#delivery/receivers/channels/mattermost/mattermost.ts";
+import { toCodeSpan } from "#delivery/rules/message/write-document.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/platform/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
@@ -36,7 +33,7 @@ test("a text of the maximum length stays whole, and no escape is cut in half", (
   expect(toMattermost("x".repeat(40), 40)).toBe("x".repeat(40));
   expect(toMattermost("💥".repeat(41), 40)).toBe(`${"💥".repeat(39)}…`);
   expect(toMattermost("****", 7)).toBe("\\*\\*\\*…");
-  expect(toMattermostCode("a`b", 9)).toBe("`aˋb`");
+  expect(toCodeSpan("a`b", 9)).toBe("`aˋb`");
 });
 
 describe("a bot", () => {

@@ -5,10 +5,12 @@ import { describeCount } from "#delivery/rules/message/describe-alert.ts";
 import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { toAttachment } from "#delivery/rules/message/group-members.ts";
 import {
+  BACKTICK,
   type Dialect,
   escapeWithin,
   fit,
   quoteWithin,
+  toCodeSpan,
   type WrittenBlock,
 } from "#delivery/rules/message/write-document.ts";
 import { formatIso } from "#lib/format.ts";
@@ -45,7 +47,7 @@ const MARKDOWN: Dialect = {
   label: (text) => `**${text}**: `,
   own: (text) => text,
   text: toDiscord,
-  code: toDiscordCode,
+  code: toCodeSpan,
   link: (text, cap, href) => `[${toDiscord(text, cap)}](<${href}>)`,
 };
 
@@ -108,8 +110,6 @@ export function toDiscordNote(message: AlertMessage) {
 
 /** Every character that Discord's Markdown, mentions, emoji or masked links use. A backslash makes it literal. */
 const MARKS = /[\\*_~|>#[\]()<@:+-]/;
-/** Looks like a backtick. No backslash prevents a real backtick from ending a code span. */
-const BACKTICK = "ˋ";
 
 const escape = (character: string) =>
   character === "`" ? BACKTICK : MARKS.test(character) ? `\\${character}` : character;
@@ -125,11 +125,6 @@ export function toDiscord(text: string, maxChars: number): string {
 /** Escapes hostile text and quotes it line by line. */
 export function toDiscordQuote(lines: readonly string[], maxChars: number): string {
   return quoteWithin(lines, maxChars, escape);
-}
-
-/** Escapes a hostile value for a code span, in which only the backtick has a meaning. */
-export function toDiscordCode(text: string, maxChars: number): string {
-  return `\`${toLine(text.replaceAll("`", BACKTICK), maxChars - 2) || "-"}\``;
 }
 
 const settings = {

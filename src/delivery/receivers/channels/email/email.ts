@@ -50,7 +50,7 @@ function toThreadId({ dedupeKey }: AlertMessage): string {
 }
 
 /** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
-function describeStanding(message: AlertMessage): string {
+function describeState(message: AlertMessage): string {
   const { reason, severity, verdict } = message;
   const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
   const said = verdict === undefined ? "" : `, ${toLine(verdict.title, 40).toLowerCase()}`;
@@ -77,7 +77,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
   const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
   // In alerts about Longwatch itself only its name stays the same, and that name would help nobody.
   const about = message.kind === "self" && headline !== "" ? headline : subject;
-  const title = cutText(`[Longwatch ${describeStanding(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
+  const title = cutText(`[Longwatch ${describeState(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
   return {
     messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
     ...(isFirst ? {} : { inReplyTo: root, references: root }),

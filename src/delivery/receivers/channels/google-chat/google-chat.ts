@@ -125,7 +125,7 @@ function createSender(options: SenderOptions<typeof settings>): Notifier["send"]
     url: options.url,
     credentials: {},
     answer: z.object({ name: z.string().regex(/^spaces\/[^/]+\/messages\/[^/]+$/) }),
-    // Of the API's statuses.
+    // Statuses of the API.
     phrases: ["PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"],
   });
   return async (message, sending) => {

@@ -4,11 +4,13 @@ import { z } from "zod";
 import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers } from "#delivery/rules/message/group-members.ts";
 import {
+  BACKTICK,
   breakLinks,
   type Dialect,
   escapeWithin,
   fit,
   joinParagraph,
+  toCodeSpan,
   toInert,
   type WrittenBlock,
 } from "#delivery/rules/message/write-document.ts";
@@ -43,8 +45,8 @@ const GREEN = "#388e3c";
 
 /** The characters that a backslash makes literal in Mattermost's Markdown (mattermost/marked, `inline.escape`). */
 const MARKS = /[\\*{}[\]()#+\-!_>~|]/;
-/** Entities for marks that no backslash makes literal. No backslash prevents a backtick from ending a code span. */
-const LITERALS: Readonly<Record<string, string>> = { "<": "&lt;", "&": "&amp;", $: "&#36;", "`": "ˋ" };
+/** Entities for marks that no backslash makes literal. */
+const LITERALS: Readonly<Record<string, string>> = { "<": "&lt;", "&": "&amp;", $: "&#36;", "`": BACKTICK };
 /** Prevents hashtags, links to channels, emoji, addresses such as `tel:1` and a line that makes the one above a heading. */
 const FOUND = /[#~](?=[\p{L}\p{N}_])|(?<!\d):(?=\S)/gu;
 
@@ -57,18 +59,13 @@ export function toMattermost(text: string, maxChars: number): string {
   return escapeWithin(line.replace(/^=/, "\u2060="), maxChars, escape);
 }
 
-/** Escapes a hostile value for a code span, in which only the backtick has a meaning. */
-export function toMattermostCode(text: string, maxChars: number): string {
-  return `\`${toLine(text.replaceAll("`", LITERALS["`"] ?? ""), maxChars - 2) || "-"}\``;
-}
-
 const bold = (text: string) => `**${text}**`;
 
 const MARKDOWN: Dialect = {
   label: (text) => `${bold(text)}: `,
   own: (text) => text,
   text: toMattermost,
-  code: toMattermostCode,
+  code: toCodeSpan,
   link: (text, cap, href) => {
     const safe = href.replaceAll("(", "%28").replaceAll(")", "%29");
     return `[${toMattermost(text, cap)}](${safe})`;
@@ -131,7 +128,7 @@ const settings = {
 };
 
 const created = z.object({ id: z.string().regex(/^[a-z0-9]{26}$/) });
-/** Of the server's error ids. */
+/** Error ids of the server. */
 const PHRASES = [
   "api.context.session_expired.app_error",
   "api.context.permissions.app_error",

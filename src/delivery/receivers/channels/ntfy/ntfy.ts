@@ -104,7 +104,7 @@ function createSender(options: SenderOptions<typeof settings>): Notifier["send"]
     secrets: [url],
     headers: token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` },
     answer: z.object({ id: z.string().min(1), event: z.literal("message") }),
-    // Of the server's errors (server/errors.go).
+    // Error codes of the server (server/errors.go).
     phrases: ["unauthorized", "forbidden", "daily message quota reached", "too many requests"],
   });
   return async (message, sending) => {

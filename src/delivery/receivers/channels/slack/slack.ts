@@ -3,6 +3,7 @@
 import { type Document, toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
 import {
+  BACKTICK,
   type Dialect,
   escapeWithin,
   fit,
@@ -137,7 +138,7 @@ export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 /** Entities, and look-alikes without a meaning for the formatting characters of mrkdwn. */
-const PROSE: Readonly<Record<string, string>> = { ...ENTITIES, "*": "∗", _: "ˍ", "~": "∼", "`": "ˋ" };
+const PROSE: Readonly<Record<string, string>> = { ...ENTITIES, "*": "∗", _: "ˍ", "~": "∼", "`": BACKTICK };
 const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "＆", "<": "‹", ">": "›" };
 /** Prevents Slack from interpreting `@channel`, `#general` and `:smile:`. */
 const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
@@ -160,7 +161,7 @@ export function toMrkdwnQuote(text: string, limits: { maxLines: number; maxChars
 
 /** Escapes a hostile value for a code span. Only the backtick, which would end the span, is replaced. */
 export function toMrkdwnCode(text: string, maxChars: number): string {
-  const escape = (character: string) => (character === "`" ? "ˋ" : (ENTITIES[character] ?? character));
+  const escape = (character: string) => (character === "`" ? BACKTICK : (ENTITIES[character] ?? character));
   return `\`${escapeWithin(toLine(text, maxChars) || "-", maxChars - 2, escape)}\``;
 }
 
