@@ -110,10 +110,11 @@ export const compareEvents = defineQuery({
     const period = { from: window.from ?? to - WEEK_MS, to };
     checkOrder({ name: "from", ms: period.from }, { name: "to", ms: period.to });
     const zones = await readZones(asked, zone);
+    const visible = await listVisibleZones(asked);
     const otherZone = /^\d/.test(against) ? Number(against) : null;
     if (otherZone !== null && zones.includes(otherZone))
       throw refuse("against", against, "must be another zone than those of zone");
-    if (otherZone !== null && !(await listVisibleZones(asked)).includes(otherZone))
+    if (otherZone !== null && !visible.includes(otherZone))
       throw refuse("against", against, "must be a zone that is configured or has stored data");
     const shift = otherZone !== null ? 0 : against === "week" ? WEEK_MS : period.to - period.from;
     const other = { from: Math.max(0, period.from - shift), to: period.to - shift };
@@ -124,7 +125,7 @@ export const compareEvents = defineQuery({
     const body = { from: other.from, to, query, filters, groupBy: groupBy.split(",") };
     const both = otherZone === null ? zones : [...zones, otherZone];
     const wanted = narrowZones(
-      await planNative({ ...planning, zoneIds: service.zoneIds }, { zoneIds: both, body, kind: "search" }),
+      await planNative({ ...planning, zoneIds: visible }, { zoneIds: both, body, kind: "search" }),
     );
     const { plan } = wanted;
     const keys = plan.groupBy.map(columnOf);

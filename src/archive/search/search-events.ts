@@ -107,9 +107,10 @@ export const searchEvents = defineQuery({
     { db, now, caller, service, searching, signal },
     { zone, format, columns, timeZone, ...body },
   ) => {
-    const { zoneIds, retention } = service;
-    const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
     const of = await readZones({ db, caller, service }, zone);
+    const zoneIds = zone === "all" ? of : service.zoneIds;
+    const retentionDays = service.retention.eventDays;
+    const asked = { db, zoneIds, nowMs: now, retentionDays, isMasked: caller.masked };
     const wanted = narrowZones(await planNative(asked, { zoneIds: of, body, kind: "search" }));
     const { isMasked } = wanted;
     const beside =

@@ -139,11 +139,12 @@ export function readColumns(
 
 /**
  * Returns what a body with Longwatch's names of the fields asks for.
- * @throws {Refusal} 400 with everything that is wrong with the body, 404 for a zone that is not watched and has no events
+ * @throws {Refusal} 400 with everything that is wrong with the body, 404 for a zone that is not known and has no events
  */
 export async function planNative(
   asked: {
     db: Queryable;
+    /** Zones that are known even if none of their events is stored. */
     zoneIds: readonly number[];
     nowMs: number;
     retentionDays: number;

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { coverageWindows } from "#db/schema/coverage.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey } from "#model/waf-event.ts";
@@ -245,6 +246,11 @@ test("zone all is every zone that the key may see, and a list is refused if one 
   await ask(url, path("101,102"), own, { ...post({}), status: 403 });
   await ask(url, path("101,999"), everywhere, { ...post({}), status: 404 });
   await ask(url, path("101,x"), everywhere, { ...post({}), status: 400 });
+  const withoutEvents = { zoneId: 103, startsAt: new Date(HOUR) };
+  await database.db.insert(coverageWindows).values(withoutEvents);
+  expect(await totalOf("all", everywhere)).toBe(5);
+  await ask(url, "/api/v1/compare?zone=all", everywhere);
+  await ask(url, "/api/v1/compare?zone=101&against=103", everywhere);
   const { groups } = await ask<Answer>(url, path("all"), everywhere, post({ groupBy: ["zone"] }));
   expect(groups.map(({ key, count }) => [key["zone"], count])).toEqual([
     ["101", 3],
