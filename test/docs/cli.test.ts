@@ -42,7 +42,7 @@ function toIndex(program: Command): string {
   return `${[INTRODUCTION, ...groups].join("\n\n")}\n`;
 }
 
-/** Returns the line of a command, or those of the commands below it. */
+/** Returns the line of a command with the first sentence of its description, or those of the commands below it. */
 function toLines(command: Command, above: readonly string[] = []): string[] {
   const path = [...above, command.name()];
   const below = listVisible(command);
@@ -55,7 +55,8 @@ function toLines(command: Command, above: readonly string[] = []): string[] {
     .trim();
   const typed = [...path, ...(operands === "" ? [] : [operands])].join(" ");
   const text = command.description().replaceAll(OWN_COMMAND, "longwatch").replaceAll(/\s+/g, " ");
-  return [`- \`${typed}\`${isRemote(command) ? " °" : ""}: ${text}`, ...lines];
+  const first = /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;
+  return [`- \`${typed}\`${isRemote(command) ? " °" : ""}: ${first}`, ...lines];
 }
 
 function listVisible(command: Command): Command[] {
