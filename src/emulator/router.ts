@@ -1,8 +1,14 @@
 /** Finds the route of a request, and refuses wrong keys. */
 import type { Call, EmulatorContext, Operation } from "./emulator-context.ts";
 import { json, minimalError, problem, type Reply } from "./reply.ts";
-import { checkDnsZone, listApiKeys, setHostnameKeyType } from "./routes/account.ts";
-import { addContainer, deleteVolumeInstances, updateApplication } from "./routes/applications.ts";
+import {
+  addContainer,
+  checkDnsZone,
+  deleteVolumeInstances,
+  listApiKeys,
+  setHostnameKeyType,
+  updateApplication,
+} from "./routes/account.ts";
 import { containerProblem } from "./routes/bodies.ts";
 import { listEventLogs } from "./routes/list-event-logs.ts";
 import { recommendRule, ruleMetrics } from "./routes/rules.ts";

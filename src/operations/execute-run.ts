@@ -10,7 +10,7 @@ import type { KnownSource } from "#model/known-source.ts";
 import type { BackfillDeps } from "#proof/backfill/backfill-deps.ts";
 import { countUpstream, planBackfill, runBackfill } from "#proof/backfill/run-backfill.ts";
 import { type Check, widenSpan } from "#proof/verify/check.ts";
-import { runChecks } from "#proof/verify/run-checks.ts";
+import { runChecks } from "#proof/verify/check-hours.ts";
 
 /** Differences of one check, or problems of archive days, that are kept; the command line shows all of them. */
 const KEPT_DIFFERENCES = 100;

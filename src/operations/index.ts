@@ -26,7 +26,6 @@ import { listZones } from "#health/service/zones.ts";
 import { quarantineOperations } from "#ingest/quarantine.ts";
 import { auditOperations } from "#people/audit-trail.ts";
 import { keyOperations } from "#people/keys/keys.ts";
-import { sessionOperations } from "#people/keys/sessions.ts";
 import { viewOperations } from "#people/saved-views.ts";
 import { coverageOperations } from "#proof/coverage/coverage.ts";
 import { listGaps } from "#proof/coverage/gaps.ts";
@@ -62,7 +61,6 @@ export const OPERATIONS = [
   ...noteOperations,
   testRoutes,
   ...keyOperations,
-  ...sessionOperations,
   ...viewOperations,
   ...coverageOperations,
   ...runOperations,

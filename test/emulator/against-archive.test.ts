@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkWindow as checkArchiveWindow, readSearch } from "#archive/rules/query/read-search.ts";
 import { readSearch as readNaively, type Search } from "#emulator/query/request.ts";
-import { checkWindow } from "#emulator/query/rows.ts";
+import { checkWindow } from "#emulator/routes/search-event-logs.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { comparable, difference, readBack } from "../archive/comparable.ts";
 import { openArchive, post } from "../archive/support.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hasIdiom } from "#model/idioms.ts";
+import { hasIdiom } from "#model/request-facts.ts";
 
 describe("an attack", () => {
   test.each([

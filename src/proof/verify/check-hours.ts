@@ -13,12 +13,14 @@ import { shortenText } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
-import { compareCounts } from "#proof/rules/compare-counts.ts";
+import { EdgeError } from "#platform/edge-error.ts";
+import { CountsUnreadableError, compareCounts } from "#proof/rules/compare-counts.ts";
 import { findSealFaults } from "#proof/rules/judge-counts.ts";
 import { type Check, type Checked, type Difference, eachPart, findAskable, showIds } from "./check.ts";
+import { checkIds, checkRecords } from "./check-events.ts";
 
 /** Compares the stored count of each hour with its events. */
-export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let hours = 0;
   for (const part of eachPart(span, DAY_MS)) {
@@ -43,7 +45,7 @@ export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Prom
  * Compares the platform's count of each rule in each hour with the stored events. A count that is lower by exactly the
  * withdrawn events is a note.
  */
-export async function checkCounts(
+async function checkCounts(
   { db, zoneId, now, onStep, signal, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
 ): Promise<Check> {
@@ -85,7 +87,7 @@ const SHOWN = 40;
  * Compares the platform's last daily counts with the stored events of sealed days. The platform's counts may be late and
  * may be counted in another way, so a higher count is a note and no difference.
  */
-export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
+async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
   const { compared, beyond } = await compareDays(db, zoneId, { fromMs: from, toMs: to });
   const notes = beyond
     .slice(0, SHOWN)
@@ -112,7 +114,7 @@ export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Chec
  * Checks that each sealed hour still matches its seal: the same events, each once and with every dimension. The
  * platform's count at the seal must not be lower.
  */
-export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   const hours = await readCoverageHours(db, zoneId, span);
   const sealed = hours.filter(({ state }) => state === "sealed");
@@ -143,7 +145,7 @@ export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Prom
 const KEPT_HOURS = 8 * 24;
 
 /** Compares the counted hours of the source series with a recount of their events. */
-export async function checkSources(
+async function checkSources(
   { db, zoneId, now, onStep, from, to }: Checked,
   fromFile: readonly KnownSource[],
 ): Promise<Check> {
@@ -173,7 +175,7 @@ export async function checkSources(
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 
 /** Compares the buckets of minutes, hours and days with their events. */
-export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let days = 0;
   let pending = 0;
@@ -202,3 +204,68 @@ export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Pr
     failure: null,
   };
 }
+
+export interface ChecksToRun extends Checked {
+  /** Null: the platform is not asked. */
+  readonly edge: Pick<EdgeClient, "searchEventLogs"> | null;
+  /** Also compares a few hours id by id. */
+  readonly ids: boolean;
+  /** Those of the configuration file. */
+  readonly knownSources: readonly KnownSource[];
+}
+
+/** Runs every check over whole hours. `onStep` is called with the finished share of all checks. */
+export async function runChecks({
+  edge,
+  ids,
+  knownSources,
+  onStep,
+  ...asked
+}: ChecksToRun): Promise<Check[]> {
+  const counts = { name: "platform counts", check: checkCounts };
+  const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
+  const checkCounted = (one: Checked) => checkSources(one, knownSources);
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkCounted, checkRecords];
+  const all = ofPlatform.length + ofStore.length;
+  const checks: Check[] = [];
+  const checked: Checked = {
+    ...asked,
+    onStep: (label, share) => {
+      asked.signal.throwIfAborted();
+      onStep(label, (checks.length + share) / all);
+    },
+  };
+  if (edge === null) checks.push(notAsked());
+  else
+    for (const { name, check } of ofPlatform)
+      checks.push(await askPlatform(name, () => check(checked, edge)));
+  for (const check of ofStore) checks.push(await check(checked));
+  return checks;
+}
+
+/** Turns a failure of the platform into a failed check, so that the other checks still run. */
+async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
+  try {
+    return await check();
+  } catch (thrown) {
+    if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
+    return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };
+  }
+}
+
+function notAsked(): Check {
+  return {
+    ...NOTHING,
+    compared: "nothing",
+    notes: ["the platform was not asked, because EDGE_API_URL is not set"],
+  };
+}
+
+const NOTHING: Check = {
+  name: "platform counts",
+  sides: ["the platform", "stored"],
+  compared: "nothing",
+  differences: [],
+  notes: [],
+  failure: null,
+};

@@ -1,6 +1,5 @@
 import type { Search } from "#emulator/query/request.ts";
-import { createMatcher, pageOfRows } from "#emulator/query/rows.ts";
-import { groupRows } from "#emulator/routes/search-event-logs.ts";
+import { createMatcher, groupRows, pageOfRows } from "#emulator/routes/search-event-logs.ts";
 import type { Draft } from "#emulator/traffic/draft.ts";
 import { createColumns } from "#emulator/zone-store.ts";
 import type { WafEvent } from "#model/waf-event.ts";

@@ -10,7 +10,7 @@ import { horizonAt, type Span } from "#model/horizon.ts";
 import { toIso } from "#operations/fields.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { type Check, type Difference, widenSpan } from "#proof/verify/check.ts";
-import { runChecks } from "#proof/verify/run-checks.ts";
+import { runChecks } from "#proof/verify/check-hours.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { readSpan, readZone, requireZones } from "../options/read-options.ts";
 import { defineTask, onStore } from "../store/define-task.ts";
