@@ -308,7 +308,7 @@ test("an open hour whose counts changed without a stored event is proven by look
   expect(await hourAt(ingest, start)).toMatchObject({ state: "open" });
 });
 
-test("an event that is stored while the platform counts remains counted", async () => {
+test("an event that is stored while the platform counts remains counted, and makes the comparison no look at its hour", async () => {
   const emulator = await openEmulator(SPARSE);
   const hour = NOW - (NOW % HOUR_MS) - 3 * HOUR_MS;
   const url = await openChangingPlatform(emulator, async (body, _path, request) => {
@@ -324,7 +324,10 @@ test("an event that is stored while the platform counts remains counted", async 
   emulator.advance(1_000);
   const before = await hourAt(ingest, hour);
   await ingest.reconcile();
-  expect((await hourAt(ingest, hour))?.storedCount).toBe((before?.storedCount ?? 0) + 1);
+  const after = await hourAt(ingest, hour);
+  expect(after?.storedCount).toBe((before?.storedCount ?? 0) + 1);
+  expect(after?.looks.counts).toBeUndefined();
+  expect((await hourAt(ingest, hour - HOUR_MS))?.looks.counts).toBeDefined();
 });
 
 test("a counter that is wrong is set right by the comparison", async () => {

@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { restoreDay, rewriteArchive } from "#archive/operations/restore-day.ts";
 import { verifyArchive } from "#archive/operations/verify-archive.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
@@ -23,17 +23,13 @@ import { makeEvent } from "../../detection/trend-support.ts";
 import { runStoreCommand } from "../../faces/cli/run-store-command.ts";
 import { environment } from "../../people/erasure-world.ts";
 import { sample } from "../../support/sample.ts";
-import { type ArchiveWorld, DAY, DAY_START, NOW, openArchiveWorld, readEventsFile } from "./archive-world.ts";
+import { DAY, DAY_START, NOW, openArchiveWorld, readEventsFile } from "./archive-world.ts";
 import { toVersionOne } from "./version-one.ts";
 
 const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 const { signal } = new AbortController();
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 let lastZone = 300;
-
-beforeAll(async () => {
-  world = await openArchiveWorld();
-});
 
 const IPS = ["203.0.113.7", "203.0.113.8", "erased", "anon-74r3l3nd4ia4o-25b2kpscrmniq"];
 

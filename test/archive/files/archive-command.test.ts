@@ -22,7 +22,6 @@ import { makePipe } from "../../support/make-pipe.ts";
 import { sample } from "../../support/sample.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {
-  type ArchiveWorld,
   DAY,
   hostileEvents,
   inFileOrder,
@@ -36,10 +35,9 @@ import {
 } from "./archive-world.ts";
 
 const EVENTS = hostileEvents();
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await world.store(EVENTS);
   // Of another zone, and of a day that can still change. No test erases its address.
   const young = EVENTS.slice(0, 1).map((event) => ({

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { holdDays } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
@@ -11,14 +11,10 @@ import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
-import { type ArchiveWorld, DAY, DAY_START, listFiles, NOW, openArchiveWorld } from "./archive-world.ts";
+import { DAY, DAY_START, listFiles, NOW, openArchiveWorld } from "./archive-world.ts";
 
 const DAY_MS = 86_400_000;
-let world: ArchiveWorld;
-
-beforeAll(async () => {
-  world = await openArchiveWorld();
-});
+const world = await openArchiveWorld();
 
 const eventsOn = (day: number, count = 3) =>
   Array.from({ length: count }, (_, index) =>

@@ -1,6 +1,5 @@
 import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { afterAll } from "vitest";
 import { readFile } from "#db/archive/day-files.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
@@ -12,6 +11,7 @@ import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import type { Bucket } from "#store/bucket/bucket.ts";
 import { createBucketStorage } from "#store/bucket/bucket-storage.ts";
 import { createFolderStorage } from "#store/bucket/folder-storage.ts";
+import { atEnd } from "#test/support/at-end.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
@@ -90,12 +90,12 @@ interface StoreOptions {
   readonly isSealed?: boolean;
 }
 
-/** A database, an archive folder and a DuckDB, for one test file. Drops the database behind the last test. */
+/** A database, an archive folder and a DuckDB for the running test, or for a file that opens it at its top level (see `atEnd`). */
 export async function openArchiveWorld(given?: MigratedDatabase, bucket?: Bucket): Promise<ArchiveWorld> {
   const database = given ?? (await createMigratedDatabase());
   const folder = makeArchiveFolder();
   const duckdb = sharedDuckdb;
-  afterAll(async () => {
+  atEnd(async () => {
     await database.drop();
     rmSync(folder, { recursive: true, force: true });
   });

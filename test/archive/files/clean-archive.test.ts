@@ -15,7 +15,6 @@ import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import {
-  type ArchiveWorld,
   DAY_START,
   inFileOrder,
   listFiles,
@@ -27,11 +26,10 @@ import {
 
 const DAY_MS = 86_400_000;
 const ZONE = 301;
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 let nextDay = 0;
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await claimStorage(world.database.db, world.storage);
 });
 

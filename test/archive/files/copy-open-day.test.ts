@@ -7,7 +7,6 @@ import { exportCommand } from "#faces/cli/export/export.ts";
 import { runStoreCommand } from "../../faces/cli/run-store-command.ts";
 import { environment } from "../../people/erasure-world.ts";
 import {
-  type ArchiveWorld,
   DAY,
   hostileEvents,
   inFileOrder,
@@ -20,11 +19,10 @@ import {
 
 /** The copy of a day for a third party before the day is archived. */
 
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 const EVENTS = hostileEvents();
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await world.store(EVENTS);
 });
 

@@ -17,15 +17,14 @@ import { singleAddress } from "#people/rules/erasure-target.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { KEY } from "../../people/erasure-world.ts";
 import { personalEvent } from "../../people/some-events.ts";
-import { type ArchiveWorld, DAY, DAY_START, NOW, openArchiveWorld } from "./archive-world.ts";
+import { DAY, DAY_START, NOW, openArchiveWorld } from "./archive-world.ts";
 
 /** What becomes of the files that an erasure has replaced. */
 
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 const RETENTION = { rawDays: 400, ipDays: 400, eventDays: 400, rollUpDays: 800 };
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await claimStorage(world.database.db, world.storage);
 });
 

@@ -30,14 +30,15 @@ import {
 const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 const EVENTS = hostileEvents();
 const server = await shareS3Server();
-let worlds: Readonly<Record<"folder" | "bucket", ArchiveWorld>>;
+const worlds: Readonly<Record<"folder" | "bucket", ArchiveWorld>> = {
+  folder: await openArchiveWorld(),
+  bucket: await openArchiveWorld(undefined, server.bucket("kept/logs")),
+};
 /** The one of the running test. */
 let world: ArchiveWorld;
 let lastZone = 500;
 
 beforeAll(async () => {
-  const bucket = server.bucket("kept/logs");
-  worlds = { folder: await openArchiveWorld(), bucket: await openArchiveWorld(undefined, bucket) };
   for (const { database, storage } of Object.values(worlds)) await claimStorage(database.db, storage);
 });
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { type FoundEvent, readRecords } from "#archive/search/read-records.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
@@ -10,22 +10,11 @@ import { writeDay } from "#jobs/archive/write-day.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import {
-  type ArchiveWorld,
-  DAY,
-  DAY_START,
-  openArchiveWorld,
-  readRecordsFile,
-  recordOf,
-} from "./archive-world.ts";
+import { DAY, DAY_START, openArchiveWorld, readRecordsFile, recordOf } from "./archive-world.ts";
 
 /** Records that a plain look under an event's own time and place misses. */
 
-let world: ArchiveWorld;
-
-beforeAll(async () => {
-  world = await openArchiveWorld();
-});
+const world = await openArchiveWorld();
 
 /** As a search finds them while their day is in Postgres. */
 const found = (events: readonly WafEvent[]): FoundEvent[] =>

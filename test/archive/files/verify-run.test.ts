@@ -27,9 +27,8 @@ interface Item {
   } | null;
 }
 
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await world.store(EVENTS);
   await world.store(EVENTS.slice(0, 4), { zoneId: 102 });
   for (const zoneId of [ZONE, 102]) await writeDay(world, { zoneId, day: DAY });

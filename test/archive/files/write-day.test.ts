@@ -9,7 +9,6 @@ import { hashFile } from "#lib/files.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import {
-  type ArchiveWorld,
   DAY,
   DAY_START,
   hostileEvents,
@@ -25,11 +24,10 @@ import {
 const EVENTS = hostileEvents();
 const hasRecord = (_: unknown, index: number) => index % 4 !== 1;
 const RECORDS = new Map(EVENTS.filter(hasRecord).map((event) => [event.logId, recordOf(event)]));
-let world: ArchiveWorld;
+const world = await openArchiveWorld();
 let written: WrittenDay;
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
   await world.store(EVENTS, { hasRecord });
   written = await writeDay(world, { zoneId: ZONE, day: DAY });
 });
