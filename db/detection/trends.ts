@@ -1,5 +1,5 @@
 /** Counts of a rule by bucket, as trends, replays and metrics read them. */
-import { and, asc, eq, gte, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gte, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { SeriesKey } from "#model/fingerprint.ts";
 import { toDay } from "#model/horizon.ts";
@@ -13,7 +13,8 @@ import { ruleBuckets } from "../schema/rules.ts";
 import { CLASS_COUNTS, VERB } from "./roll-up.ts";
 
 export interface TrendQuery {
-  readonly zoneId: number;
+  /** A zone, or several. */
+  readonly zoneId: number | readonly number[];
   /** Null sums all rules; '' selects the events without a rule. */
   readonly ruleId: string | null;
   /** Seconds. */
@@ -23,6 +24,7 @@ export interface TrendQuery {
 }
 
 interface TrendBucket {
+  readonly zoneId: number;
   /** Epoch ms. */
   readonly startsAt: number;
   readonly total: number;
@@ -32,13 +34,14 @@ interface TrendBucket {
   readonly other: number;
 }
 
-/** Returns the buckets that hold events and begin in [fromMs, toMs), oldest first. */
+/** Returns the buckets of each zone that hold events and begin in [fromMs, toMs), oldest first. */
 export function readTrend(db: Queryable, query: TrendQuery): Promise<TrendBucket[]> {
-  const { zoneId, ruleId, width, fromMs, toMs } = query;
-  const { startsAt, total, blocked, logged, challenged, other } = ruleBuckets;
+  const { ruleId, width, fromMs, toMs } = query;
+  const { zoneId, startsAt, total, blocked, logged, challenged, other } = ruleBuckets;
   const sum = (column: PgColumn) => sql<number>`sum(${column})::float8`;
   return db
     .select({
+      zoneId,
       startsAt: epochMs(startsAt),
       total: sum(total),
       blocked: sum(blocked),
@@ -49,15 +52,15 @@ export function readTrend(db: Queryable, query: TrendQuery): Promise<TrendBucket
     .from(ruleBuckets)
     .where(
       and(
-        eq(ruleBuckets.zoneId, zoneId),
+        inArray(zoneId, [query.zoneId].flat()),
         eq(ruleBuckets.width, width),
         gte(startsAt, new Date(fromMs)),
         lt(startsAt, new Date(toMs)),
         ruleId === null ? undefined : eq(ruleBuckets.ruleId, ruleId),
       ),
     )
-    .groupBy(startsAt)
-    .orderBy(startsAt);
+    .groupBy(zoneId, startsAt)
+    .orderBy(zoneId, startsAt);
 }
 
 const b = alias(ruleBuckets, "b");
@@ -113,12 +116,12 @@ export async function readReplayCounts(
 }
 
 /**
- * Returns the start of the first day of a zone (epoch ms) from which on all minutes are kept; null if all are. Minutes
+ * Returns the start of the first day (epoch ms) from which on all minutes of these zones are kept; null if all are. Minutes
  * of old archive days, those before `keptFrom` (epoch ms), are deleted; hours and days are not.
  */
 export async function readMinutesFrom(
   db: Queryable,
-  zoneId: number,
+  zoneId: number | readonly number[],
   keptFrom: number,
 ): Promise<number | null> {
   const { day, kind, retiredAt } = archiveFiles;
@@ -126,7 +129,12 @@ export async function readMinutesFrom(
     .select({ at: epochMs(sql<string | null>`(max(${day}) + 1)::timestamp at time zone 'UTC'`) })
     .from(archiveFiles)
     .where(
-      and(eq(archiveFiles.zoneId, zoneId), lt(day, toDay(keptFrom)), eq(kind, "events"), isNull(retiredAt)),
+      and(
+        inArray(archiveFiles.zoneId, [zoneId].flat()),
+        lt(day, toDay(keptFrom)),
+        eq(kind, "events"),
+        isNull(retiredAt),
+      ),
     );
   return row?.at ?? null;
 }

@@ -12,6 +12,7 @@ import { EVENT_ROUTES } from "#model/kinds.ts";
 import { actorOf } from "#operations/caller.ts";
 import {
   IsoTime,
+  ListZones,
   maySee,
   Name,
   notFound,
@@ -23,12 +24,11 @@ import {
   toIso,
   toPage,
   visibleZones,
-  ZoneId,
   ZoneNumber,
 } from "#operations/fields.ts";
 import { type Changing, defineChange, defineQuery } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { pickZones, requireZone } from "#operations/require-known.ts";
 
 const MAX_TEXT_CHARS = 4_096;
 
@@ -71,7 +71,7 @@ const listEntries = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional().describe("Id of the shield zone. Default: all."),
+    zone: ListZones,
     ...pageQuery({ fallback: 50, most: 500 }),
   }),
   output: pageOf(Entry),
@@ -90,11 +90,10 @@ const listEntries = defineQuery({
     empty: "No entry is in quarantine.",
   },
   run: async (asked, { zone, limit, after }) => {
-    const { db, cursors, caller } = asked;
-    const list = `quarantine:${zone}`;
+    const { db, cursors } = asked;
+    const list = `quarantine:${JSON.stringify(zone)}`;
     const [before] = cursors.readAfter(list, after) ?? [null];
-    const zoneIds = visibleZones(caller, zone);
-    if (zone !== undefined) await requireZone(asked, zone);
+    const zoneIds = await pickZones(asked, zone);
     const page = { zoneIds, before: before === null ? null : Number(before), limit: limit + 1 };
     const rows = await listQuarantined(db, page);
     return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));

@@ -48,6 +48,12 @@ export const ZoneIds = z
   })
   .meta({ wire: { type: "string", pattern: "^(all|[0-9]+(,[0-9]+)*)$" } })
   .describe("Id of the shield zone, several with commas, or all: every zone that the key may see.");
+export type AskedZones = z.output<typeof ZoneIds>;
+
+/** The zones of a list that is about every zone if none is named. */
+export const ListZones = ZoneIds.optional().describe(
+  "Id of the shield zone, several with commas, or all. Default: all.",
+);
 
 export const RuleId = z
   .string()
@@ -182,13 +188,17 @@ export function toPage<Row, Item>(
 }
 
 /**
- * Returns the requested zone, or all zones that the caller may see (null is every zone).
+ * Returns the requested zones, or all zones that the caller may see (null is every zone).
  * @throws {Refusal} 403 for a zone of others.
  */
-export function visibleZones(caller: Caller | null, zone: number | undefined): readonly number[] | null {
+export function visibleZones(
+  caller: Caller | null,
+  zone: AskedZones | number | undefined,
+): readonly number[] | null {
   const { zoneIds } = known(caller);
-  if (zone === undefined) return zoneIds;
-  if (maySeeZone({ zoneIds }, zone)) return [zone];
+  if (zone === undefined || zone === "all") return zoneIds;
+  const asked = [zone].flat();
+  if (asked.every((one) => maySeeZone({ zoneIds }, one))) return asked;
   throw new Refusal(403, { detail: `This key is for zone ${zoneIds?.join(", ")} only.` });
 }
 

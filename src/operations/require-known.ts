@@ -2,11 +2,13 @@
 import { findKnownZones, listNamableZones, listUsedChannels } from "#db/people/known-subjects.ts";
 import { closestName } from "#lib/text.ts";
 import { maySeeZone } from "./caller.ts";
-import { visibleZones } from "./fields.ts";
+import { type AskedZones, visibleZones } from "./fields.ts";
 import type { QueryContext } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
 
-type Asking = Pick<QueryContext, "db" | "caller" | "service">;
+interface Asking extends Pick<QueryContext, "db" | "caller"> {
+  readonly service: Pick<QueryContext["service"], "zoneIds">;
+}
 
 /**
  * Refuses a zone without data. Without this check, a misspelt zone would look like a zone without problems. A zone that is
@@ -38,9 +40,20 @@ export async function listVisibleZones({ db, caller, service }: Asking): Promise
  * Returns the requested zones; for `all`, every zone that `listVisibleZones` returns.
  * @throws {Refusal} 403 for a zone of others
  */
-export async function readZones(asking: Asking, zone: "all" | readonly number[]): Promise<readonly number[]> {
-  const zones = zone === "all" ? await listVisibleZones(asking) : zone;
-  for (const one of zones) visibleZones(asking.caller, one);
+export async function readZones(asking: Asking, zone: AskedZones): Promise<readonly number[]> {
+  return zone === "all" ? await listVisibleZones(asking) : (visibleZones(asking.caller, zone) ?? zone);
+}
+
+/**
+ * Returns the zones that a list is asked for; null is every zone.
+ * @throws {Refusal} 403 for a zone of others, 422 as `requireZone`
+ */
+export async function pickZones(
+  asking: Asking,
+  zone: AskedZones | undefined,
+): Promise<readonly number[] | null> {
+  const zones = visibleZones(asking.caller, zone);
+  if (zone !== undefined && zone !== "all") await requireZones(asking, zone, "zone");
   return zones;
 }
 

@@ -1,6 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { Time, ZoneId } from "./fields.ts";
+import { ListZones, Time } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
 
 /** @throws {Refusal} 422 if the end is not after the begin */
@@ -30,7 +30,7 @@ export function checkSpan(
 
 /** The query of a route that answers by UTC day. */
 export const DAYS_QUERY = {
-  zone: ZoneId.optional(),
+  zone: ListZones,
   from: Time.optional().describe("Default: 400 days before `to`."),
   to: Time.optional().describe("Default: now."),
 };

@@ -107,7 +107,10 @@ it("S16: a key that exports all the time fills no table, and others export all t
       method: "POST",
       routeOptions: {},
     };
-    return audit(asked as never, { zoneId: 101, plan: { from: 0, to: 1, clauses: [], methodClauses: [] } });
+    return audit(asked as never, {
+      zoneIds: [101],
+      plan: { from: 0, to: 1, clauses: [], methodClauses: [] },
+    });
   };
   for (let n = 0; n < 300; n += 1) await by("a");
   await expect(by("a")).rejects.toMatchObject({ statusCode: 429 });
@@ -137,7 +140,7 @@ it("exports an archive day that takes several parts as it is in Postgres", { tim
   const plan = planSearch(mustRead(WINDOW));
   async function exportDay(): Promise<string> {
     const hash = createHash("sha256");
-    const options = { form: "csv", signal: new AbortController().signal } as const;
+    const options = { form: { csv: { zone: null } }, signal: new AbortController().signal } as const;
     const deps = { queries: database, files: folder.files };
     for await (const chunk of exportEvents((_, work) => work(deps), 101, plan, options)) hash.update(chunk);
     return hash.digest("hex");

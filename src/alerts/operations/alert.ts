@@ -18,6 +18,7 @@ import { ALERT_KINDS, ALERT_STATES, MUTES, SEVERITIES, VERDICTS } from "#model/k
 import type { Caller } from "#operations/caller.ts";
 import {
   IsoTime,
+  ListZones,
   maySee,
   Name,
   notFound,
@@ -28,12 +29,10 @@ import {
   Time,
   toIso,
   toIsoOrNull,
-  visibleZones,
-  ZoneId,
 } from "#operations/fields.ts";
 import type { QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { pickZones } from "#operations/require-known.ts";
 import { checkOrder } from "#operations/span.ts";
 import { summariseAlert } from "./mask-message.ts";
 
@@ -140,7 +139,7 @@ export async function findAlert(db: Queryable, caller: Caller, id: number): Prom
 
 /** The members of an input that select alerts. */
 export const ALERT_FILTER = {
-  zone: ZoneId.optional().describe("Only alerts of this shield zone."),
+  zone: ListZones,
   rule: RulePattern.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
   severity: oneOrMore(SEVERITIES).optional(),
   kind: oneOrMore(ALERT_KINDS).optional().describe("self: alerts of Longwatch about itself."),
@@ -155,8 +154,7 @@ type Wanted = z.output<z.ZodObject<typeof ALERT_FILTER>>;
 export async function readFilter(asked: QueryContext, wanted: Wanted): Promise<Omit<AlertFilter, "limit">> {
   const { zone, rule, severity, kind, incident, since, until } = wanted;
   checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
-  const zoneIds = visibleZones(asked.caller, zone);
-  if (zone !== undefined) await requireZone(asked, zone);
+  const zoneIds = await pickZones(asked, zone);
   const row = incident === undefined ? null : await readAlert(asked.db, incident);
   if (incident !== undefined && (row === null || !maySee(asked.caller, row.zoneId))) {
     const mistake = {

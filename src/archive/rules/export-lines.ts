@@ -9,8 +9,10 @@ import type { ColumnRow, createColumns } from "./records/to-row.ts";
 
 /** The columns of an exported event, with the platform's names. */
 export const EXPORT_NAMES = ["timestamp", "logId", ...DIMENSIONS];
-/** The first line of a CSV export. */
+/** The first line of a CSV export of one zone. */
 export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
+/** That of several zones: the last column is the zone. */
+export const ZONES_HEADER = `${EXPORT_NAMES.join(",")},zone\r\n`;
 
 const LINE_FEED = 0x0a;
 
@@ -54,10 +56,10 @@ export async function* mapLines(
   }
 }
 
-/** Returns an event as one line of NDJSON. */
-export function toNdjsonLine(row: readonly string[]): string {
+/** Returns an event as one line of NDJSON, with its zone if that is not null. */
+export function toNdjsonLine(row: readonly string[], zone: number | null): string {
   const event = Object.fromEntries(EXPORT_NAMES.map((name, index) => [name, row[index] ?? ""]));
-  return toJsonLine({ ...event, timestamp: Number(event["timestamp"]) });
+  return toJsonLine({ ...event, timestamp: Number(event["timestamp"]), ...(zone === null ? {} : { zone }) });
 }
 
 /** Returns an object as one line of NDJSON. */

@@ -1,5 +1,19 @@
 import { createReadStream } from "node:fs";
+import {
+  EXPORT_HEADER,
+  EXPORT_NAMES,
+  finishOcsfLine,
+  mapColumnLines,
+  mapExportLines,
+  mapLines,
+  toCsvLine,
+  toNdjsonLine,
+  ZONES_HEADER,
+} from "#archive/rules/export-lines.ts";
+import { maskAddress } from "#archive/rules/mask.ts";
 import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts";
+import type { ZonesRequest } from "#archive/rules/query/read-search.ts";
+import { type ColumnChoice, createColumns } from "#archive/rules/records/to-row.ts";
 import {
   columnsOf,
   type ExportForm,
@@ -10,6 +24,8 @@ import type { ScratchFile } from "#db/archive/archive-reader.ts";
 import { type ArchivedDay, readArchivedDays } from "#db/archive/archived-days.ts";
 import { copyOpenRows } from "#db/archive/open-rows.ts";
 import { inSearchView } from "#db/archive/search-condition.ts";
+import type { ExportFormName } from "#model/kinds.ts";
+import type { OcsfSettings } from "#model/ocsf.ts";
 import type { EventKey } from "#model/waf-event.ts";
 import { copyByMethod } from "./read-union.ts";
 import type { SearchDeps } from "./searching.ts";
@@ -81,6 +97,59 @@ export async function* exportEvents(
   } finally {
     await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);
   }
+}
+
+export interface ExportText {
+  readonly form: Exclude<ExportFormName, "parquet">;
+  /** Null: the platform's columns. */
+  readonly choice: ColumnChoice | null;
+  /** Whether several zones were asked for, so that the platform's columns are followed by the zone. */
+  readonly isZoned: boolean;
+}
+
+/** Returns the first line of an export; '' for a form without one. */
+export function exportHead({ form, choice, isZoned }: ExportText): string {
+  if (form !== "csv") return "";
+  return choice !== null ? toCsvLine(choice.columns) : isZoned ? ZONES_HEADER : EXPORT_HEADER;
+}
+
+/** Yields the lines of an export behind its head, zone by zone, each as `exportEvents` does. */
+export async function* exportZones(
+  runPart: RunPart,
+  { zoneIds, plan, isMasked }: ZonesRequest,
+  {
+    form,
+    choice,
+    isZoned,
+    ocsf,
+    signal,
+    onReached,
+  }: ExportText & Omit<ExportOptions, "form"> & { readonly ocsf: OcsfSettings },
+): AsyncGenerator<string | Buffer, void, undefined> {
+  const toText = form === "ndjson" ? toNdjsonLine : toCsvRow;
+  for (const [index, zoneId] of zoneIds.entries()) {
+    const run: RunPart = (isFirst, work) => runPart(isFirst && index === 0, work);
+    // The share of one zone says nothing about the others.
+    const options = { signal, ...(isZoned || onReached === undefined ? {} : { onReached }) };
+    const read = (form: ExportForm) => exportEvents(run, zoneId, plan, { ...options, form });
+    const zone = isZoned ? zoneId : null;
+    if (form === "ocsf") yield* mapLines(read({ zoneId, ...ocsf }), (line) => finishOcsfLine(line, isMasked));
+    else if (choice !== null)
+      yield* mapColumnLines(read("event"), createColumns(choice, isMasked), { zoneId, form });
+    // DuckDB writes the lines of which nothing is hidden, several times as fast.
+    else if (form === "csv" && !isMasked) yield* read({ csv: { zone } });
+    else yield* mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row, zone));
+  }
+}
+
+const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
+
+function mask(row: readonly string[]): string[] {
+  return row.map((text, index) => (index === IP_COLUMN ? maskAddress(text) : text));
+}
+
+function toCsvRow(row: readonly string[], zone: number | null): string {
+  return toCsvLine(zone === null ? row : [...row, String(zone)]);
 }
 
 async function* readAndRemove({ path, remove }: ScratchFile): AsyncGenerator<Buffer, void, undefined> {

@@ -145,14 +145,14 @@ export async function searchGroups(
  */
 export async function exportParquet(
   deps: SearchDeps,
-  zoneId: number,
+  zoneIds: readonly number[],
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<ScratchFile & { readonly events: number }> {
   const exported = deps.files.scratchFile();
   try {
     const options = { columns: PARQUET_COLUMNS, isMadeEmpty: true, signal };
-    const { rows } = await readUnion(deps, [zoneId], plan, options, (events) =>
+    const { rows } = await readUnion(deps, zoneIds, plan, options, (events) =>
       toParquet(events, plan, exported.path),
     );
     return { ...exported, events: Number(rows[0]) };

@@ -13,8 +13,9 @@ import { escapeText } from "#lib/text.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { startOfHour, WIDTH_SECONDS } from "#model/horizon.ts";
 import { HOUR_STATUSES, WIDTH_NAMES } from "#model/kinds.ts";
-import { IsoTime, Name, RuleId, Time, toIso, ZoneId } from "#operations/fields.ts";
+import { IsoTime, Name, RuleId, Time, toIso, ZoneId, ZoneIds } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
+import { readZones as readAskedZones } from "#operations/require-known.ts";
 import { checkMinutes, checkOrder, checkSpan } from "#operations/span.ts";
 import { readZones } from "#proof/coverage/read-zones.ts";
 import { coverageOf } from "#proof/rules/hour-status.ts";
@@ -137,8 +138,11 @@ function toYaml(zone: number, rule: string, { z, floor }: z.infer<typeof Replaye
 
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
 const MAX_POINTS = 5_000;
+/** Of all zones together. */
+const MAX_ALL_POINTS = 50_000;
 
 const Point = z.object({
+  zone: z.number().int(),
   startsAt: IsoTime,
   startsAtMs: z.number().int().describe("The same time in epoch milliseconds."),
   total: z.number().int(),
@@ -155,27 +159,29 @@ const Point = z.object({
 });
 
 const Trend = z.object({
-  zone: z.number().int(),
+  zone: z.number().int().nullable().describe("Null for several zones: each point names its zone."),
   rule: Name.nullable(),
   width: z.enum(WIDTH_NAMES),
   from: IsoTime,
   to: IsoTime,
   points: z
     .array(Point)
-    .describe("All buckets of the span, oldest first. Buckets without events are included with zeros."),
+    .describe(
+      "All buckets of the span, zone by zone, oldest first. Buckets without events are included with zeros.",
+    ),
 });
 
 export const showTrend = defineQuery({
   name: "trends.show",
   summary: "Count events over time",
-  description: `The answer has every bucket that overlaps the span, at most ${MAX_POINTS}. Buckets are aligned to UTC.`,
+  description: `The answer has every bucket that overlaps the span, at most ${MAX_POINTS} of a zone and ${MAX_ALL_POINTS} in all. Buckets are aligned to UTC.`,
   http: ["GET", "/api/v1/trends"],
   tag: "Trends",
   scope: "read",
   zone: "zone",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId,
+    zone: ZoneIds,
     rule: RuleId.optional().describe(
       "Id of one rule. An empty text means events without a rule. Without this parameter all rules are counted together.",
     ),
@@ -187,11 +193,13 @@ export const showTrend = defineQuery({
   command: {
     examples: [
       "trends show --zone 101",
+      "trends show --zone all --from -7d --width day",
       "trends show --zone 101 --rule 942100 --width day",
       "trends show --zone 101 --width minute --from -2h --json",
     ],
     help: "With the coverage sealed or searched the counts are complete; else they may be too low.",
     columns: [
+      { head: "ZONE", get: ({ zone }) => String(zone) },
       { head: "FROM (UTC)", get: ({ startsAtMs }) => showTime(startsAtMs) },
       { head: "EVENTS", get: ({ total }) => formatWhole(total) },
       { head: "BLOCKED", get: ({ blocked }) => formatWhole(blocked) },
@@ -204,28 +212,39 @@ export const showTrend = defineQuery({
       },
     ],
   },
-  run: async ({ db, now }, { zone, rule, width, ...asked }) => {
+  run: async (asking, { zone, rule, width, ...asked }) => {
+    const { db, now } = asking;
+    const zones = await readAskedZones(asking, zone);
     const seconds = WIDTH_SECONDS[width];
     const widthMs = seconds * 1_000;
     const toMs = asked.to ?? now;
     checkOrder({ name: "from", ms: asked.from }, { name: "to", ms: toMs });
     const fromMs = bucketStart(asked.from ?? toMs - DEFAULT_POINTS[width] * widthMs, seconds);
-    checkSpan(fromMs, toMs, { max: MAX_POINTS, widthMs, what: `${width}s` });
-    if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(db, zone, minutesFrom(now)));
-    const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };
-    const buckets = new Map((await readTrend(db, query)).map((bucket) => [bucket.startsAt, bucket]));
-    const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs, hasEvidence: false };
-    const [known] = await readZones(db, now, span);
-    const hours = new Map((known?.hours ?? []).map((hour) => [startOfHour(hour.startsAt), hour]));
-    const points = Array.from(bucketStarts(fromMs, toMs, seconds), (startsAt) => {
-      const coverage = coverageOf(hours, { startsAt, endsAt: startsAt + widthMs }, now);
-      const isCovered = coverage === "sealed" || coverage === "searched";
-      const { total, blocked, logged, challenged, other } = buckets.get(startsAt) ?? NONE;
-      const counts = { total, blocked, logged, challenged, other };
-      return { startsAt: toIso(startsAt), startsAtMs: startsAt, ...counts, coverage, isCovered };
-    });
+    const max = Math.min(MAX_POINTS, Math.floor(MAX_ALL_POINTS / Math.max(zones.length, 1)));
+    checkSpan(fromMs, toMs, { max, widthMs, what: `${width}s` });
+    if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(db, zones, minutesFrom(now)));
+    const query = { zoneId: zones, ruleId: rule ?? null, width: seconds, fromMs, toMs };
+    const keyOf = (zoneId: number, startsAt: number) => `${zoneId} ${startsAt}`;
+    const buckets = new Map(
+      (await readTrend(db, query)).map((bucket) => [keyOf(bucket.zoneId, bucket.startsAt), bucket]),
+    );
+    const span = { from: startOfHour(fromMs), to: toMs + widthMs, hasEvidence: false };
+    const points: z.infer<typeof Point>[] = [];
+    for (const zoneId of zones) {
+      const [known] = await readZones(db, now, { zoneId, ...span });
+      const hours = new Map((known?.hours ?? []).map((hour) => [startOfHour(hour.startsAt), hour]));
+      for (const startsAt of bucketStarts(fromMs, toMs, seconds)) {
+        const coverage = coverageOf(hours, { startsAt, endsAt: startsAt + widthMs }, now);
+        const isCovered = coverage === "sealed" || coverage === "searched";
+        const { total, blocked, logged, challenged, other } = buckets.get(keyOf(zoneId, startsAt)) ?? NONE;
+        const counts = { total, blocked, logged, challenged, other };
+        const at = { zone: zoneId, startsAt: toIso(startsAt), startsAtMs: startsAt };
+        points.push({ ...at, ...counts, coverage, isCovered });
+      }
+    }
     const end = bucketStart(Math.max(toMs - 1, fromMs), seconds) + widthMs;
-    return { zone, rule: rule ?? null, width, from: toIso(fromMs), to: toIso(end), points };
+    const only = zone !== "all" && zones.length === 1 ? (zones[0] ?? null) : null;
+    return { zone: only, rule: rule ?? null, width, from: toIso(fromMs), to: toIso(end), points };
   },
 });
 

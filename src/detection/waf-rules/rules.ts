@@ -11,6 +11,7 @@ import { keyOf } from "#model/fingerprint.ts";
 import { type BucketWidth, RULE_SORTS } from "#model/kinds.ts";
 import {
   IsoTime,
+  ListZones,
   Name,
   pageOf,
   pageQuery,
@@ -134,7 +135,7 @@ const listRules = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional(),
+    zone: ListZones,
     from: Time.optional().describe("Default: one day before `to`."),
     to: Time.optional().describe("Default: now."),
     sort: z

@@ -8,6 +8,7 @@ import { toLine } from "#lib/text.ts";
 import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
 import {
   IsoTime,
+  ListZones,
   maySee,
   Name,
   notFound,
@@ -19,7 +20,6 @@ import {
   Time,
   toPage,
   visibleZones,
-  ZoneId,
 } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
 import { checkOrder } from "#operations/span.ts";
@@ -81,7 +81,7 @@ const listSpikes = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional(),
+    zone: ListZones,
     rule: RuleId.optional(),
     state: z.enum(["open", "closed"]).optional(),
     severity: oneOrMore(SPIKE_SEVERITIES).optional(),

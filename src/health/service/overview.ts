@@ -12,9 +12,9 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
-import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
+import { IsoTime, ListZones, Name, Text, Time, toIso } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { pickZones } from "#operations/require-known.ts";
 import { checkSpan } from "#operations/span.ts";
 import { readZones } from "#proof/coverage/read-zones.ts";
 import type { AssessedHour } from "#proof/rules/hour-status.ts";
@@ -115,15 +115,15 @@ export const showOverview = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional(),
+    zone: ListZones,
     from: Time.optional().describe("Default: one day before `to`."),
     to: Time.optional().describe("Default: now."),
   }),
   output: Overview,
   run: async (asked, { zone, to = asked.now, from = to - DAY_MS }) => {
-    if (zone !== undefined) await requireZone(asked, zone);
+    const zoneIds = await pickZones(asked, zone);
     checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
-    return readOverview(asked, { from, to, zoneIds: visibleZones(asked.caller, zone) });
+    return readOverview(asked, { from, to, zoneIds });
   },
 });
 

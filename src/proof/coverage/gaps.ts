@@ -4,19 +4,9 @@ import { formatWhole, many, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { nameZone } from "#model/zones.ts";
-import {
-  IsoTime,
-  Name,
-  pageOf,
-  pageQuery,
-  Time,
-  toIso,
-  toPage,
-  visibleZones,
-  ZoneId,
-} from "#operations/fields.ts";
+import { IsoTime, ListZones, Name, pageOf, pageQuery, Time, toIso, toPage } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { pickZones } from "#operations/require-known.ts";
 import { checkSpan } from "#operations/span.ts";
 import { type Gap as JoinedGap, joinGaps } from "#proof/rules/hour-status.ts";
 import { describeNothing } from "./describe-coverage.ts";
@@ -66,7 +56,7 @@ export const listGaps = defineQuery({
   heavy: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional().describe("Id of the shield zone. Default: all."),
+    zone: ListZones,
     from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days before \`to\`.`),
     to: Time.optional().describe("Default: now."),
     ...pageQuery({ fallback: 50, most: 500 }),
@@ -84,7 +74,7 @@ span has a gap.`,
     limit: null,
   },
   run: async (asked, { zone, limit, after, ...wanted }) => {
-    const { db, now, cursors, caller, zones: readNames } = asked;
+    const { db, now, cursors, zones: readNames } = asked;
     const list = `gaps:${JSON.stringify([zone, wanted.from, wanted.to])}`;
     const position = cursors.readAfter(list, after);
     // Later pages use the time range of the first page: a gap that the range cuts would begin elsewhere.
@@ -93,8 +83,7 @@ span has a gap.`,
       position === null ? (wanted.from ?? Math.max(0, to - DEFAULT_DAYS * DAY_MS)) : Number(position[0]);
     checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
     const [lastZone, lastFrom] = [Number(position?.[2] ?? 0), Number(position?.[3] ?? 0)];
-    const zoneIds = visibleZones(caller, zone);
-    if (zone !== undefined) await requireZone(asked, zone);
+    const zoneIds = await pickZones(asked, zone);
     const known = (await listKnownZones(db)).filter(({ zoneId }) => zoneIds?.includes(zoneId) ?? true);
     const gaps: ZoneGap[] = [];
     for (const { zoneId } of known) {

@@ -8,6 +8,7 @@ import { startOfDay, startOfHour } from "#model/horizon.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
 import {
   IsoTime,
+  ListZones,
   Name,
   pageOf,
   pageQuery,
@@ -15,11 +16,9 @@ import {
   toIso,
   toIsoOrNull,
   toPage,
-  visibleZones,
-  ZoneId,
 } from "#operations/fields.ts";
 import { defineQuery } from "#operations/operation.ts";
-import { requireZone } from "#operations/require-known.ts";
+import { pickZones } from "#operations/require-known.ts";
 import { checkOrder, checkSpan } from "#operations/span.ts";
 import type { AssessedHour } from "#proof/rules/hour-status.ts";
 import { describeCoverage } from "./describe-coverage.ts";
@@ -119,7 +118,7 @@ export const listCoverage = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional().describe("Id of the shield zone. Default: all."),
+    zone: ListZones,
     from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days including today.`),
     to: Time.optional().describe("Default: the end of today."),
     ...pageQuery({ fallback: 200, most: 2_000 }),
@@ -147,7 +146,7 @@ stored; 3 if the span has a gap.`,
     limit: null,
   },
   run: async (asked, { zone, limit, after, ...wanted }) => {
-    const { db, now, cursors, caller, zones: readNames } = asked;
+    const { db, now, cursors, zones: readNames } = asked;
     const list = `coverage-hours:${JSON.stringify([zone, wanted.from, wanted.to])}`;
     const position = cursors.readAfter(list, after);
     const today = startOfDay(now);
@@ -159,8 +158,7 @@ stored; 3 if the span has a gap.`,
     // Hours after today have no state, so they do not count.
     const end = Math.min(to, today + DAY_MS);
     if (from < end) checkSpan(from, end, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
-    const zoneIds = visibleZones(caller, zone);
-    if (zone !== undefined) await requireZone(asked, zone);
+    const zoneIds = await pickZones(asked, zone);
     const last = position === null ? null : { zoneId: Number(position[2]), startsAt: Number(position[3]) };
     const page = { zoneIds, from, end, limit: limit + 1, last };
     const found = await readPage(db, now, page);

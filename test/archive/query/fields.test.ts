@@ -142,7 +142,7 @@ async function expectAnswers(turn: number): Promise<void> {
   const lines = Buffer.concat(chunks).toString().trimEnd().split("\n");
   const posted = events.filter((event) => valueOf(event, "method") === "POST").map(({ logId }) => logId);
   expect(lines.map((line) => (JSON.parse(line) as string[])[1])).toEqual(posted.toReversed());
-  const { path, remove } = await exportParquet(deps(), ZONE, exported, signal);
+  const { path, remove } = await exportParquet(deps(), [ZONE], exported, signal);
   const sql = `select log_id, method, request_id, facts from read_parquet('${path}') order by log_id`;
   const [rows] = await folder.duckdb.run([{ sql }]);
   await remove();

@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import { toCsvLine } from "#archive/rules/export-lines.ts";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
 import { readSearch } from "#archive/rules/query/read-search.ts";
+import { type ExportForm } from "#archive/rules/sql/export-events.ts";
 import { exportEvents } from "#archive/search/export-events.ts";
 import { searchRows } from "#archive/search/find-rows.ts";
 import { searchGroups } from "#archive/search/read-union.ts";
@@ -46,13 +47,13 @@ export async function expectSame(
       logId,
       ...DIMENSIONS.map((name) => fields[name] ?? ""),
     ]);
-    const read = async (form: "csv" | "json") => {
+    const read = async (form: ExportForm) => {
       const chunks: Buffer[] = [];
       for await (const chunk of exportEvents((_, work) => work(deps), ZONE, plan, { form, signal }))
         chunks.push(chunk);
       return Buffer.concat(chunks).toString();
     };
-    const csv = await read("csv");
+    const csv = await read({ csv: { zone: null } });
     expect({ asked, csv }).toEqual({ asked, csv: lines.map(toCsvLine).join("") });
     const json = (await read("json")).split("\n").slice(0, -1);
     expect({ asked, json: json.map((line) => JSON.parse(line) as unknown) }).toEqual({ asked, json: lines });

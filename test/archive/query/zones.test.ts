@@ -2,11 +2,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { planSearch } from "#archive/rules/query/plan-search.ts";
 import { narrowZones, readSearch } from "#archive/rules/query/read-search.ts";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
+import { exportHead, exportZones } from "#archive/search/export-events.ts";
 import { searchGroups } from "#archive/search/read-union.ts";
 import { searchZones } from "#archive/search/search-zones.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { hashEventKey } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
@@ -115,4 +117,44 @@ test("groups by zone count files and rows of Postgres together, alone and with a
 test("a search by method is refused for several zones, with the rule", async () => {
   const { zoneIds, plan } = ask({ groupBy: ["method"] });
   await expect(searchGroups(deps(), zoneIds, plan, signal)).rejects.toThrow("one zone at a time");
+});
+
+test("an export of several zones is the exports of its zones, one after the other, and each event names its zone", async () => {
+  const asked = ask({});
+  const textOf = async (zoneIds: readonly number[], form: "csv" | "ndjson", isMasked = false) => {
+    const about = {
+      form,
+      choice: null,
+      isZoned: zoneIds.length > 1,
+      ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
+      signal,
+    };
+    const parts: string[] = [];
+    for await (const part of exportZones((_, work) => work(deps()), { ...asked, zoneIds, isMasked }, about))
+      parts.push(String(part));
+    return `${exportHead(about)}${parts.join("")}`;
+  };
+  const [first = "", ...lines] = (await textOf(ZONES, "csv")).split("\r\n").slice(0, -1);
+  expect(first).toMatch(/^timestamp,logId,.*,action,zone$/);
+  const single = await Promise.all(ZONES.map((zone) => textOf([zone], "csv")));
+  const expected = single.flatMap((text, index) =>
+    text
+      .split("\r\n")
+      .slice(1, -1)
+      .map((line) => `${line},${ZONES[index]}`),
+  );
+  expect(lines).toEqual(expected);
+  expect(
+    (await textOf(ZONES, "csv", true))
+      .split("\r\n")
+      .slice(1, -1)
+      .map((line) => line.split(",").at(-1)),
+  ).toEqual(ZONES.flatMap((zone) => Array.from({ length: PER_ZONE }, () => String(zone))));
+  const objects = (await textOf(ZONES, "ndjson"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { logId: string; zone: number });
+  expect(objects.map(({ logId, zone }) => `${logId} ${zone}`)).toEqual(
+    lines.map((line) => `${line.split(",")[1]} ${line.split(",").at(-1)}`),
+  );
 });

@@ -151,7 +151,10 @@ test("DuckDB writes the lines of CSV that toCsvLine writes, whatever the texts",
   const target = `${archive.folder}/lines.csv`;
   const openRows = { path, columns: EXPORT_COLUMNS };
   await run(
-    exportEvents({ openRows }, planSearch(mustRead({ from: 0, to: 1_000 })), { form: "csv", target }),
+    exportEvents({ openRows }, planSearch(mustRead({ from: 0, to: 1_000 })), {
+      form: { csv: { zone: null } },
+      target,
+    }),
   );
   const wanted = rows.map((cells, at) => toCsvLine([String(at), ...cells])).reverse();
   expect((await readFile(target, "utf8")).split("\r\n")).toEqual(wanted.join("").split("\r\n"));

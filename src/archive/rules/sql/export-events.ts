@@ -43,15 +43,19 @@ type ExportSource =
   | { readonly openRows: OpenRows };
 
 /**
- * `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere; `event` is the array that
+ * `csv` is the line that `toCsvLine` makes, with `zone` as its last cell if that is not null; `json` is an array of texts, for lines that are made elsewhere; `event` is the array that
  * `toArchivedEvent` reads, behind its time; an object asks for the objects of `toOcsf`.
  */
-export type ExportForm = "csv" | "json" | "event" | (OcsfSettings & { readonly zoneId: number });
+export type ExportForm =
+  | "json"
+  | "event"
+  | { readonly csv: { readonly zone: number | null } }
+  | (OcsfSettings & { readonly zoneId: number });
 
 /** Returns the columns that the lines of a form are made of. */
 export function columnsOf(form: ExportForm): readonly string[] {
   if (form === "event") return ["occurred_at", ...EVENT_TEXTS];
-  return typeof form === "string" ? EXPORT_COLUMNS : OCSF_COLUMNS;
+  return form === "json" || "csv" in form ? EXPORT_COLUMNS : OCSF_COLUMNS;
 }
 
 /**
@@ -95,8 +99,7 @@ function readRows(file: EventsFile): Piece {
 }
 
 function toLine(form: ExportForm): Piece {
-  if (form === "csv") return raw(CSV_LINE);
-  if (typeof form !== "string") return toOcsfLine(form);
+  if (typeof form !== "string") return "csv" in form ? raw(toCsvSql(form.csv.zone)) : toOcsfLine(form);
   return raw(`json_array(${toCells(columnsOf(form)).join(", ")})`);
 }
 
@@ -117,20 +120,19 @@ const ESCAPED = String.raw`\\u|[${CONTROL}]`;
 /** A line that matches may have a cell that needs more than quotes around a comma. */
 const UNUSUAL = String.raw`(?:^|,)${FORMULA}|["\r\n]|${ESCAPED}`;
 
-const CSV_LINE = csvLine();
-
 /**
  * Most lines need nothing but quotes around a comma. Of each other line, one expression examines all cells, because DuckDB
  * takes some 3 ms to prepare the expression.
  */
-function csvLine(): string {
+function toCsvSql(zone: number | null): string {
+  const end = zone === null ? "\r" : `,${zone}\r`;
   const texts = CELLS.join(", ");
   const quick = CELLS.map(
     (text) => `case when contains(${text}, ',') then '"' || ${text} || '"' else ${text} end`,
   );
   const examined = `array_to_string(list_transform([${texts}], lambda cell: ${toCell("cell")}), ',')`;
-  return `case when regexp_matches(concat_ws(',', ${texts}), '${UNUSUAL}') then ${examined} || '\r'
-    else concat(${quick.join(", ',', ")}, '\r') end`;
+  return `case when regexp_matches(concat_ws(',', ${texts}), '${UNUSUAL}') then ${examined} || '${end}'
+    else concat(${quick.join(", ',', ")}, '${end}') end`;
 }
 
 function toCell(text: string): string {

@@ -55,15 +55,15 @@ function collect(value: string, previous: readonly string[] = []): readonly stri
 export const FILTER_HELP = `field:op:value[,value], op one of ${OPERATORS.join(", ")}, or one of them after not-; repeatable, all must match`;
 
 /** `isOwn` for a search of the events that Longwatch keeps, which knows more fields than the platform. */
-export function addWindowOptions(command: Command, isOwn = false, zones: "<id>" | "<ids>" = "<id>"): Command {
+export function addWindowOptions(command: Command, isOwn = false): Command {
   if (isOwn)
     command
       .option("--columns <names>", "columns of each event, such as time,method,host,path,query")
       .option("--time-zone <name>", "time zone of the column time, such as Europe/Amsterdam (default: UTC)");
   return command
     .option(
-      `--zone ${zones}`,
-      zones === "<id>" ? "shield zone (required)" : "shield zone, several with commas, or all (required)",
+      `--zone ${isOwn ? "<ids>" : "<id>"}`,
+      isOwn ? "shield zone, several with commas, or all (required)" : "shield zone (required)",
     )
     .option("--from <time>", "window start: epoch ms, ISO-8601 or relative such as -2h (required)")
     .option("--to <time>", "window end (default: now)")
@@ -81,7 +81,7 @@ export function addWindowOptions(command: Command, isOwn = false, zones: "<id>" 
 /** Adds the options of a search: of the platform's events and of the kept events. */
 export function addSearchOptions(command: Command, isOwn = false): Command {
   const names = isOwn ? FIELD_NAMES : DIMENSIONS;
-  return addWindowOptions(command, isOwn, isOwn ? "<ids>" : "<id>")
+  return addWindowOptions(command, isOwn)
     .option("--group-by <dimensions>", `group by these, separated by commas: ${names.join(", ")}`)
     .option("--buckets <number>", "time buckets of each group's sparkline; clamped to 500")
     .option("--page <index>", "page, from 0")

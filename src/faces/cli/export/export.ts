@@ -6,9 +6,9 @@ import path from "node:path";
 import type { Command } from "commander";
 import { createArchiveStore } from "#app/open-archive-store.ts";
 import { copyDays } from "#archive/operations/copy-days.ts";
-import { EXPORT_HEADER, toCsvLine } from "#archive/rules/export-lines.ts";
+
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
-import { describeExport } from "#archive/search/export-events.ts";
+import { describeExport, exportHead } from "#archive/search/export-events.ts";
 import { searchEvents } from "#archive/search/search-events.ts";
 import type { Config, RemoteService } from "#config/config.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
@@ -48,10 +48,10 @@ import {
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
-those of edge events export, or those that --columns names (docs/api.md). The ending of --out chooses the form: .csv, or
+those of edge events export, or those that --columns names (docs/api.md); of several zones, the last column is the zone. The ending of --out chooses the form: .csv, or
 .ndjson with one JSON object per line; a further .gz or .zst compresses. A file gets its name when it is complete. An
 existing file is never replaced. Without --out CSV is written to standard output. In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. The
-audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete. The
+audit trail gets an entry for each zone, with the span and the filtered fields. Exit code 1 if the export is incomplete. The
 progress line counts the written events. It knows their total if there are no filters.
 
 --format ocsf writes one HTTP Activity of OCSF 1.8 per line, without records; search --format ocsf includes them (docs/ocsf.md).
@@ -65,7 +65,7 @@ If --out ends in .parquet, the events that match, of any span, are written into 
 Examples:
   npm run -s longwatch -- export --zone 101 --from -30d --out events.csv.gz
   npm run -s longwatch -- export --zone 101 --from 2026-11-01 --to 2026-11-08 --filter action:eq:block --out week.ndjson.zst
-  npm run -s longwatch -- export --zone 101 --from -1h --json | jq .url
+  npm run -s longwatch -- export --zone all --from -1h --json | jq .url
   npm run -s longwatch -- export --zone 101 --from 2026-10-01 --to 2026-11-01 --format parquet --out october
   npm run -s longwatch -- export --zone 101 --from -7d --filter action:eq:block --out blocked.parquet`;
 
@@ -93,7 +93,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--format <format>", `${FORM_WORDS} (default: what --out ends in)`)
     .action(
       storeAction<Flags>(io, async ({ out, by, json, format, columns, timeZone, ...flags }, read) => {
-        const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
+        const zone = read.zones("zone", flags.zone) ?? "";
         const request = await readRequest(flags, {}, { read, io });
         const plan = planAsked(read, request, { kind: "export", flags });
         const isFile = out?.endsWith(".parquet") === true;
@@ -105,6 +105,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         const target = isParquet ? null : readTarget(read, out, form);
         const parquet = isParquet ? readParquetTarget(read, out) : null;
         const beside = isParquet || form === "ocsf" ? `--format ${form ?? "parquet"}` : null;
+        if (isParquet && !isFile && !/^\d*$/.test(zone))
+          read.wrong("zone", zone, "one zone for a folder; a file that ends in .parquet takes several");
         const choice = readColumnFlags(read, { columns, timeZone }, { isExport: true, beside });
         const config = readAfter(read, readConfig);
         const actor = readActor(read, by, config);
@@ -118,13 +120,14 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           );
         read.finish();
         if (plan === undefined) return;
-        const wanted: WantedExport = { zoneId, plan, target, form: pickForm(form, target), choice };
+        const isZoned = !/^\d+$/.test(zone);
+        const wanted: WantedExport = { zone, isZoned, plan, target, form: pickForm(form, target), choice };
         if (config.remote !== null) {
           return exportElsewhere(io, config.remote, wanted, toNativeRequest(request, flags) as object);
         }
         requireKept(plan, config, io.clock());
         if (parquet !== null)
-          return (isFile ? exportOneFile : exportDays)(io, config, { zoneId, plan, target: parquet, actor });
+          return (isFile ? exportOneFile : exportDays)(io, config, { zone, plan, target: parquet, actor });
         await exportHere(io, config, wanted, actor);
       }),
     );
@@ -178,8 +181,9 @@ function checkWholeDays(
 async function exportDays(
   io: StoreIo,
   config: Config,
-  { zoneId, plan, target, actor }: ParquetExport,
+  { zone, plan, target, actor }: ParquetExport,
 ): Promise<void> {
+  const zoneId = Number(zone);
   const copied = await onStore(io, config, async ({ database, archive: { storage }, onProgress, signal }) => {
     const { db } = database;
     await requireZones(db, config, [zoneId]);
@@ -219,16 +223,15 @@ function exportElsewhere(
   wanted: WantedExport,
   request: object,
 ): Promise<void> {
-  const { zoneId, form, choice } = wanted;
-  const header = choice === null ? EXPORT_HEADER : toCsvLine(choice.columns);
-  const path = `/api/v1/zones/${zoneId}/events/export`;
-  const [type, begins] = form === "csv" ? ["text/csv", header] : ["application/x-ndjson", ""];
+  const { zone, form, choice } = wanted;
+  const path = `/api/v1/zones/${zone}/events/export`;
+  const [type, begins] = [form === "csv" ? "text/csv" : "application/x-ndjson", exportHead(wanted)];
   return untilStopped(io, (signal) => {
     const source = {
       read: () =>
         readRemotely(remote, { path, body: { ...request, format: form, ...choice }, signal, type, begins }),
       async countUnfiltered(stopped: AbortSignal) {
-        const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
+        const input = { ...request, zone, page: 0, pageSize: 1 };
         const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };
         return total;
       },

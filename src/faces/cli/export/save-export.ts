@@ -1,34 +1,26 @@
 /** Saves an export in a file, compressed and whole. */
+
 import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
-import {
-  createEventCounter,
-  finishOcsfLine,
-  mapColumnLines,
-  mapExportLines,
-  mapLines,
-  toCsvLine,
-  toNdjsonLine,
-  withHeader,
-} from "#archive/rules/export-lines.ts";
+import { createEventCounter, withHeader } from "#archive/rules/export-lines.ts";
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
-import { type ColumnChoice, createColumns } from "#archive/rules/records/to-row.ts";
-import { describeExport, exportEvents } from "#archive/search/export-events.ts";
+import { describeExport, type ExportText, exportHead, exportZones } from "#archive/search/export-events.ts";
 import { countUnfiltered } from "#archive/search/find-rows.ts";
 import { exportParquet } from "#archive/search/read-union.ts";
 import type { Config } from "#config/config.ts";
+import { type Queryable } from "#db/client.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { publishFile } from "#lib/files.ts";
 import { many, showTime } from "#lib/format.ts";
 import { createProgressLine, drawBar, type ProgressLine, renderProgress } from "#lib/progress-bar.ts";
 import { escapeText } from "#lib/text.ts";
-import type { ExportFormName } from "#model/kinds.ts";
+
 import { writeText } from "../edge/edge-io.ts";
-import { requireZones } from "../options/read-options.ts";
+import { findZones } from "../options/read-options.ts";
 import { withSearch } from "../search/with-search.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
@@ -41,12 +33,10 @@ export interface Target {
 }
 
 /** An export that is asked for. */
-export interface WantedExport {
-  readonly zoneId: number;
+export interface WantedExport extends ExportText {
+  /** As `read.zones` returns it. */
+  readonly zone: string;
   readonly plan: SearchPlan;
-  readonly form: Exclude<ExportFormName, "parquet">;
-  /** Null: the platform's columns. */
-  readonly choice: ColumnChoice | null;
   /** Null: the standard output. */
   readonly target: Target | null;
 }
@@ -124,36 +114,42 @@ async function writeFile(
 
 /** Exports the events of the database and of the archive's files. */
 export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, actor: string): Promise<void> {
-  const { zoneId, plan, form, choice } = wanted;
+  const { zone, plan } = wanted;
   return withSearch(io, config, async (deps, { db }, signal) => {
-    await requireZones(db, config, [zoneId]);
-    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+    const zoneIds = await auditZones(db, config, zone, { plan, actor });
+    const ocsf = { vendor: config.platformVendor, actions: config.alerting.actions };
+    const asked = { zoneIds, plan, isMasked: false };
     const source = {
-      countUnfiltered: (stopped: AbortSignal) => countUnfiltered(deps, zoneId, plan, stopped),
+      async countUnfiltered(stopped: AbortSignal) {
+        let events = 0;
+        for (const one of zoneIds) events += await countUnfiltered(deps, one, plan, stopped);
+        return events;
+      },
       read(onReached: (from: number) => void) {
-        const lineForm = {
-          csv: "csv",
-          ndjson: "json",
-          ocsf: { zoneId, vendor: config.platformVendor, actions: config.alerting.actions },
-        } as const;
-        const options = { form: choice === null ? lineForm[form] : ("event" as const), signal, onReached };
-        const lines = exportEvents((_, work) => work(deps), zoneId, plan, options);
-        if (choice !== null && form !== "ocsf") {
-          const chosen = mapColumnLines(lines, createColumns(choice, false), { zoneId, form });
-          return form === "csv" ? withHeader(chosen, toCsvLine(choice.columns)) : chosen;
-        }
-        if (form === "csv") return withHeader(lines);
-        return form === "ocsf"
-          ? mapLines(lines, (line) => finishOcsfLine(line))
-          : mapExportLines(lines, toNdjsonLine);
+        const options = { ...wanted, ocsf, signal, onReached };
+        const lines = exportZones((_, work) => work(deps), asked, options);
+        const head = exportHead(wanted);
+        return head === "" ? lines : withHeader(lines, head);
       },
     };
     await saveExport(io, wanted, source, signal);
   });
 }
 
+/** Returns the zones of an export, with an audit entry for each. */
+async function auditZones(
+  db: Queryable,
+  config: Config,
+  zone: string,
+  { plan, actor }: Pick<ParquetExport, "plan" | "actor">,
+): Promise<readonly number[]> {
+  const zoneIds = await findZones(db, config, zone);
+  for (const id of zoneIds) await writeAuditEntry(db, describeExport(actor, id, { plan, isMasked: false }));
+  return zoneIds;
+}
+
 export interface ParquetExport {
-  readonly zoneId: number;
+  readonly zone: string;
   readonly plan: SearchPlan;
   /** A new file or folder, absolute. */
   readonly target: string;
@@ -164,12 +160,11 @@ export interface ParquetExport {
 export function exportOneFile(
   io: StoreIo,
   config: Config,
-  { zoneId, plan, target, actor }: ParquetExport,
+  { zone, plan, target, actor }: ParquetExport,
 ): Promise<void> {
   return withSearch(io, config, async (deps, { db }, signal) => {
-    await requireZones(db, config, [zoneId]);
-    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-    const { path, remove, events } = await exportParquet(deps, zoneId, plan, signal);
+    const zoneIds = await auditZones(db, config, zone, { plan, actor });
+    const { path, remove, events } = await exportParquet(deps, zoneIds, plan, signal);
     try {
       const bytes = await writeFile({ file: target, compression: null }, createReadStream(path));
       io.stderr.write(`wrote ${escapeText(target)}: ${many(events, "event")}, ${formatBytes(bytes)}\n`);

@@ -13,7 +13,9 @@ import { UsageError } from "#lib/errors.ts";
 import { whoRuns } from "#lib/process.ts";
 import { closestName, escapeText } from "#lib/text.ts";
 import type { Span } from "#model/horizon.ts";
-import { nameKnown } from "#operations/require-known.ts";
+import { localCaller } from "#operations/caller.ts";
+import { ZoneIds } from "#operations/fields.ts";
+import { listVisibleZones, nameKnown } from "#operations/require-known.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 export interface SpanFlags {
@@ -128,6 +130,19 @@ export async function requireZones(
   const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
   const rule = `a shield zone that is configured or has stored data (${nameKnown(known)})`;
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
+}
+
+/** Returns the zones of `--zone`, which `read.zones` has read: those that `requireZones` lets pass; for all, every known one. */
+export async function findZones(
+  db: Queryable,
+  config: Pick<Config, "edge">,
+  text: string,
+): Promise<readonly number[]> {
+  const zone = ZoneIds.parse(text);
+  if (zone === "all")
+    return listVisibleZones({ db, caller: localCaller(""), service: { zoneIds: config.edge.zones } });
+  await requireZones(db, config, zone);
+  return zone;
 }
 
 /** @throws {UsageError} for a rule without a single event in the zone */

@@ -21,7 +21,7 @@ import {
   type SearchFlags,
 } from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
-import { requireZones } from "../options/read-options.ts";
+import { findZones } from "../options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { type Cell, createEventPrinter, cutLine, drawTable, pickPaint } from "../terminal/print.ts";
 import {
@@ -114,7 +114,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         requireKept(plan, config, io.clock());
         const { askOn } = await import("../operations/ask-locally.ts");
         await withSearch(io, config, async (deps, database, signal) => {
-          if (zone !== "all") await requireZones(database.db, config, zone.split(",").map(Number));
+          await findZones(database.db, config, zone);
           const runInPlace: Searching["runInPlace"] = (_asked, _work, run) => run(deps, signal);
           await show(askOn(database, { config, clock: io.clock, actor: null, runInPlace }));
         });

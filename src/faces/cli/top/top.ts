@@ -14,7 +14,6 @@ import type { AskOperation } from "#operations/operation.ts";
 import { createProcessIo, writeJson, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
-import { readZone } from "../options/read-options.ts";
 import { follow, onRunningStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { type Cell, cutLine, drawTable, pickPaint } from "../terminal/print.ts";
@@ -40,7 +39,7 @@ the command prints once. --json prints the answer of GET /api/v1/overview for th
 
 Examples:
   npm run -s longwatch -- top
-  npm run -s longwatch -- top --zone 101 --every 10
+  npm run -s longwatch -- top --zone 101,102 --every 10
   npm run -s longwatch -- top --once
   npm run -s longwatch -- top --json`;
 
@@ -54,19 +53,19 @@ interface Flags {
 /** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return allowRemote(storeCommand("top", HELP, io))
-    .option("--zone <id>", "only this shield zone")
+    .option("--zone <ids>", "only these shield zones, with commas (default: all)")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")
     .option("--json", "print once, as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
-        const zoneId = readZone(read, flags, false);
+        const only = flags.zone === undefined ? undefined : read.zones("zone", flags.zone);
         const everyMs = readEvery(read, flags.every) * 1_000;
         read.finish();
         const config = readConfig();
         const ask = async (run: AskOperation) => {
           const now = io.clock();
-          const zone = zoneId === undefined ? {} : { zone: String(zoneId) };
+          const zone = only === undefined ? {} : { zone: only };
           const input = { ...zone, from: String(now - SPAN_MS), to: String(now) };
           return (await run(showOverview, input)) as OverviewAnswer;
         };

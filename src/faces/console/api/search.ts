@@ -70,8 +70,8 @@ async function takeTurn<Answer>(signal: AbortSignal, work: () => Promise<Answer>
   }
 }
 
-export function eventsPath(zoneId: number): string {
-  return `/api/v1/zones/${zoneId}/events`;
+export function eventsPath({ zones }: Pick<EventScope, "zones">): string {
+  return `/api/v1/zones/${zones.map(({ id }) => id).join(",")}/events`;
 }
 
 function search(scope: EventScope, asked: Partial<SearchBody>, signal: AbortSignal) {

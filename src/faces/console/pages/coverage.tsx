@@ -163,7 +163,7 @@ type Entry = Item<"quarantine.list">;
 
 /** The entries of the platform that could not be stored. Nothing is shown without one. */
 function Quarantine() {
-  const { asked, isShown } = useZones();
+  const { asked, only, isShown } = useZones();
   const entries = useOperationPages(
     "quarantine.list",
     { zone: asked, limit: 10 },
@@ -180,7 +180,7 @@ function Quarantine() {
       about="entries of the platform that could not be stored"
       query={entries}
       actions={
-        asked == null ? null : <ActButton word="Try all again" change={retry} input={{ zone: asked }} />
+        only === null ? null : <ActButton word="Try all again" change={retry} input={{ zone: only.id }} />
       }
       isShown={({ zoneId }) => isShown(zoneId)}
       none="No entry is in quarantine."

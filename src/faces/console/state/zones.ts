@@ -13,8 +13,8 @@ interface ZoneChoice {
   readonly all: readonly Zone[];
   /** The only zone of the choice; null if there are several. */
   readonly only: Zone | null;
-  /** The zone that a list is asked for: its lists know one zone or all. Null asks for all. */
-  readonly asked: number | null;
+  /** The zones that a list is asked for, with commas. Null asks for all. */
+  readonly asked: string | null;
   /** Returns whether what belongs to a zone is shown. What belongs to no zone is shown beside all zones only. */
   readonly isShown: (zoneId: number | null) => boolean;
   /** Set if the address names a zone that is not there. */
@@ -38,7 +38,7 @@ export function useZones(): ZoneChoice {
     zones,
     all,
     only,
-    asked: isEvery ? null : (only?.id ?? null),
+    asked: isEvery ? null : zones.map(({ id }) => id).join(","),
     isShown: (zoneId) => isEvery || zones.some(({ id }) => id === zoneId),
     unknown: isUnknown ? chosen : null,
     choose: (text) => change({ zone: text === "" ? null : text }),

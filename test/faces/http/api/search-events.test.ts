@@ -251,6 +251,55 @@ test("zone all is every zone that the key may see, and a list is refused if one 
   expect(await totalOf("all", everywhere)).toBe(5);
   await ask(url, "/api/v1/compare?zone=all", everywhere);
   await ask(url, "/api/v1/compare?zone=101&against=103", everywhere);
+  const exported = async (zone: string, key: string, status = 200) => {
+    const body = JSON.stringify({ ...(JSON.parse(post({}).body) as object), format: "csv" });
+    const headers = { AccessKey: key, "content-type": "application/json" };
+    const response = await fetch(`${url}/api/v1/zones/${zone}/events/export`, {
+      method: "POST",
+      headers,
+      body,
+    });
+    expect(response.status).toBe(status);
+    const lines = (await response.text()).split("\r\n").slice(1, -1);
+    return lines.map((line) => line.split(",").at(-1));
+  };
+  const exporter = await world.key("exporter");
+  expect(await exported("all", exporter)).toEqual(["101", "101", "101", "102", "102"]);
+  const ofOne = await world.key("exporter", { zoneIds: [102] });
+  expect(await exported("all", ofOne)).toEqual(["102", "102"]);
+  await exported("101,102", ofOne, 403);
+  const trend = async (zone: string, key: string, status = 200) =>
+    ask<{ zone: number | null; points: { zone: number; total: number }[] }>(
+      url,
+      `/api/v1/trends?zone=${zone}&width=day`,
+      key,
+      { status },
+    );
+  const { zone, points } = await trend("101,102", everywhere);
+  expect([zone, [...new Set(points.map((point) => point.zone))]]).toEqual([null, [101, 102]]);
+  expect((await trend("101", everywhere)).zone).toBe(101);
+  expect(new Set((await trend("all", own)).points.map((point) => point.zone))).toEqual(new Set([101]));
+  await trend("101,102", own, 403);
+  for (const list of [
+    "alerts",
+    "rules",
+    "coverage",
+    "overview",
+    "gaps",
+    "coverage/days",
+    "spikes",
+    "quarantine",
+  ]) {
+    await ask(url, `/api/v1/${list}?zone=101,102`, everywhere);
+    await ask(url, `/api/v1/${list}?zone=all`, own);
+    await ask(url, `/api/v1/${list}?zone=101,102`, own, { status: 403 });
+  }
+  const hours = await ask<{ items: { zoneId: number }[] }>(
+    url,
+    `/api/v1/coverage?zone=102,103&from=${HOUR}&to=${HOUR + 3_600_000}`,
+    everywhere,
+  );
+  expect([...new Set(hours.items.map(({ zoneId }) => zoneId))]).toEqual([102, 103]);
   const { groups } = await ask<Answer>(url, path("all"), everywhere, post({ groupBy: ["zone"] }));
   expect(groups.map(({ key, count }) => [key["zone"], count])).toEqual([
     ["101", 3],

@@ -169,15 +169,11 @@ function CopyMenu({ scope }: { readonly scope: EventScope }) {
   return <ChoiceMenu word={note ?? "Copy as"} items={items} />;
 }
 
-/** One command per zone. The key is a variable: a copied command must not hold one. */
+/** The key is a variable: a copied command must not hold one. */
 export function toCurl(scope: EventScope, origin: string): string {
   const body = quoteForShell(JSON.stringify(toBody(scope)));
-  return scope.zones
-    .map(
-      ({ id }) =>
-        `curl -sS ${quoteForShell(`${origin}${eventsPath(id)}/search`)} -H "AccessKey: $KEY" -H 'content-type: application/json' -d ${body}`,
-    )
-    .join("\n");
+  const address = quoteForShell(`${origin}${eventsPath(scope)}/search`);
+  return `curl -sS ${address} -H "AccessKey: $KEY" -H 'content-type: application/json' -d ${body}`;
 }
 
 /** The ending of each format's file. Parquet is for programs. */
@@ -186,12 +182,12 @@ const ENDINGS = { csv: "csv", ndjson: "ndjson", ocsf: "ocsf.ndjson" } as const s
 >;
 type Format = keyof typeof ENDINGS;
 
-/** Saves exactly the events that the page shows: the same span, text and filters. One file per zone. */
+/** Saves exactly the events that the page shows: the same span, text and filters. A file of several zones names the zone of each event. */
 function ExportMenu({ scope }: { readonly scope: EventScope }) {
   const [note, say] = useNote(6_000);
   const run = async (format: Format) => {
     try {
-      for (const { id } of scope.zones) say(`${formatBytes(await save(id, format, scope))} saved`);
+      say(`${formatBytes(await save(format, scope))} saved`);
     } catch (thrown) {
       say(toProblem(thrown).message.slice(0, 120));
     }
@@ -206,13 +202,13 @@ function ExportMenu({ scope }: { readonly scope: EventScope }) {
   );
 }
 
-async function save(zoneId: number, format: Format, scope: EventScope): Promise<number> {
-  const response = await send(`${eventsPath(zoneId)}/export`, {
+async function save(format: Format, scope: EventScope): Promise<number> {
+  const response = await send(`${eventsPath(scope)}/export`, {
     method: "POST",
     body: { ...toBody(scope), format },
   });
   const blob = await response.blob();
-  saveFile(`event-logs-${zoneId}.${ENDINGS[format]}`, blob);
+  saveFile(`event-logs-${scope.zones.length === 1 ? scope.zones[0]?.id : "zones"}.${ENDINGS[format]}`, blob);
   return blob.size;
 }
 

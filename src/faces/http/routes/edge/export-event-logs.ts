@@ -3,24 +3,13 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import {
-  EXPORT_HEADER,
-  EXPORT_NAMES,
-  finishOcsfLine,
-  mapColumnLines,
-  mapExportLines,
-  mapLines,
-  PARQUET_TYPE,
-  preferredForm,
-  toCsvLine,
-  toNdjsonLine,
-} from "#archive/rules/export-lines.ts";
-import { maskAddress } from "#archive/rules/mask.ts";
+import { PARQUET_TYPE, preferredForm } from "#archive/rules/export-lines.ts";
+
 import { asksMethod } from "#archive/rules/query/plan-search.ts";
-import type { SearchRequest } from "#archive/rules/query/read-search.ts";
-import { createColumns, type WrittenColumns } from "#archive/rules/records/to-row.ts";
-import type { ExportForm } from "#archive/rules/sql/export-events.ts";
-import { exportEvents, type RunPart } from "#archive/search/export-events.ts";
+import { type ZonesRequest } from "#archive/rules/query/read-search.ts";
+import { type WrittenColumns } from "#archive/rules/records/to-row.ts";
+
+import { type ExportText, exportHead, exportZones, type RunPart } from "#archive/search/export-events.ts";
 import { exportParquet } from "#archive/search/read-union.ts";
 import { priceSearch, readColumns, SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
@@ -42,7 +31,6 @@ import { readSearchRequest } from "./search-event-logs.ts";
 
 /** Time limit of an export. A client that reads nothing is disconnected much earlier. */
 export const LONGEST_EXPORT_MS = 3_600_000;
-const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
 export const EXPORTED = {
   content: {
@@ -78,19 +66,20 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const wanted = await readSearchRequest(deps, request, reply, "export");
     if (wanted === null) return reply;
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
-    return sendExport(deps, request, reply, wanted);
+    const { zoneId, ...one } = wanted;
+    return sendExport(deps, request, reply, { ...one, zoneIds: [zoneId], isZoned: false });
   });
 }
 
-/** Writes an audit entry, then sends the events in this form, by default in the one that `Accept` names. */
+/** Writes an audit entry for each zone, then sends the events in this form, by default in the one that `Accept` names. */
 export async function sendExport(
   deps: PlatformDeps,
   request: FastifyRequest,
   reply: FastifyReply,
-  wanted: SearchRequest,
+  { isZoned, ...wanted }: ZonesRequest & Pick<ExportText, "isZoned">,
   { format: asked, ...chosen }: WrittenColumns & { readonly format?: ExportFormName | undefined } = {},
 ): Promise<FastifyReply> {
-  const { zoneId, plan, isMasked } = wanted;
+  const { zoneIds, plan, isMasked } = wanted;
   const form = asked ?? preferredForm(request.headers.accept);
   const beside = form === "ocsf" || form === "parquet" ? `the format ${form}` : null;
   const choice = readColumns(chosen, { isExport: true, beside });
@@ -102,40 +91,29 @@ export async function sendExport(
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
-    ? await priceSearch(deps.db, deps.searching, { zoneIds: [zoneId], plan })
+    ? await priceSearch(deps.db, deps.searching, wanted)
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const { runInPlace, ocsf } = deps.searching;
   const gone = clientGone(reply);
   const isAllowed = async () => {
     const now = await request.readCallerAgain();
-    const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
+    const isSame = now !== null && now.scopes.has("export") && zoneIds.every((id) => maySeeZone(now, id));
     return isSame && (isMasked || !now.masked);
   };
   endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
-  const name = `event-logs-${zoneId}`;
+  const name = `event-logs-${isZoned ? "zones" : zoneIds[0]}`;
   const work = { ...price, signal: gone };
   if (form === "parquet") {
-    const file = await runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
+    const file = await runInPlace(request, work, (parts) => exportParquet(parts, zoneIds, plan, gone));
     return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
   }
   const runPart: RunPart = (isFirst, run) => runInPlace(request, { ...work, isPatient: !isFirst }, run);
-  const read = (form: ExportForm) => exportEvents(runPart, zoneId, plan, { form, signal: gone });
-  // DuckDB writes the lines of which nothing is hidden, several times as fast.
-  const toText = form === "ndjson" ? toNdjsonLine : toCsvLine;
-  const lines = (): AsyncGenerator<string | Buffer, void, undefined> => {
-    if (choice !== null && form !== "ocsf")
-      return mapColumnLines(read("event"), createColumns(choice, isMasked), { zoneId, form });
-    if (form === "ocsf") return mapLines(read({ zoneId, ...ocsf }), (line) => finishOcsfLine(line, isMasked));
-    if (form === "csv" && !isMasked) return read("csv");
-    return mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row));
-  };
-  const all = lines();
-  const head = choice === null ? EXPORT_HEADER : toCsvLine(choice.columns);
-  const header = form === "csv" ? head : "";
+  const text = { form, choice, isZoned };
+  const all = exportZones(runPart, wanted, { ...text, ocsf, signal: gone });
   // A failure before anything was sent is answered as any failure.
   const first = await all.next();
-  const body = Readable.from(join(header, first, all), { objectMode: false });
+  const body = Readable.from(join(exportHead(text), first, all), { objectMode: false });
   const [ending, type] = form === "csv" ? ["csv", "text/csv"] : ["ndjson", "application/x-ndjson"];
   return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
 }
@@ -161,10 +139,6 @@ async function* join<Part extends string | Buffer>(
   if (header !== "") yield header;
   if (first.done !== true && first.value.length > 0) yield first.value;
   yield* rest;
-}
-
-function mask(row: readonly string[]): string[] {
-  return row.map((text, index) => (index === IP_COLUMN ? maskAddress(text) : text));
 }
 
 /** Interval of the check. A client with a revoked key may read for at most this long and the time of one lookup. */

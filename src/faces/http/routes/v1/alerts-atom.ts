@@ -11,7 +11,7 @@ import type { AlertRow } from "#db/alerts/alerts.ts";
 import { toDocument } from "#delivery/rules/message/document.ts";
 import { leaveOut, toPlainLines } from "#delivery/rules/message/write-document.ts";
 import { escapeMarkup, toLine } from "#lib/text.ts";
-import { known, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
+import { known, ListZones, toIso, visibleZones } from "#operations/fields.ts";
 import type { OperationParts } from "../../operations.ts";
 
 const MAX_ENTRIES = 50;
@@ -30,7 +30,7 @@ export function addAlertsAtom(
       schema: {
         tags: ["Alerts"],
         summary: `Show the ${MAX_ENTRIES} newest alerts as an Atom feed`,
-        querystring: z.strictObject({ zone: ZoneId.optional() }),
+        querystring: z.strictObject({ zone: ListZones }),
         response: { 200: { content: { "application/atom+xml": { schema: z.string() } } } },
       },
     },

@@ -1,8 +1,10 @@
 /** Longwatch's own API: its operations and the export of events. */
+
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { narrowZones } from "#archive/rules/query/read-search.ts";
 import {
   ABOUT_SEARCH,
   CHOSEN_COLUMNS,
@@ -11,8 +13,9 @@ import {
   SEARCH_SPAN,
   SEARCH_WINDOW,
 } from "#archive/search/searching.ts";
-import { ZoneId } from "#operations/fields.ts";
+import { known, ZoneIds } from "#operations/fields.ts";
 import { OPERATIONS } from "#operations/index.ts";
+import { readZones } from "#operations/require-known.ts";
 import { addOperations, type OperationParts } from "../../operations.ts";
 import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
 import type { PlatformDeps } from "../edge/platform.ts";
@@ -65,8 +68,8 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       schema: {
         tags: ["Events"],
         summary: "Export events as CSV, NDJSON, Parquet or OCSF",
-        description: `${ABOUT_SEARCH} The columns are those of the platform's export unless columns name others. An export in OCSF has no records.`,
-        params: z.object({ zone: ZoneId }),
+        description: `${ABOUT_SEARCH} The columns are those of the platform's export unless columns name others; for several zones, which follow each other, the last column is the zone. An export in OCSF has no records.`,
+        params: z.object({ zone: ZoneIds }),
         body: z.looseObject({ format: EXPORT_FORMAT, ...CHOSEN_COLUMNS }).meta({
           wire: {
             ...z.toJSONSchema(z.object({ ...SEARCH_WINDOW, format: EXPORT_FORMAT, ...CHOSEN_COLUMNS })),
@@ -82,9 +85,14 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       const isMasked = request.caller?.masked ?? true;
       const asked = { db, zoneIds, nowMs: clock(), retentionDays: retention.eventDays, isMasked };
       const { format, columns, timeZone, ...body } = request.body;
-      const zoneId = request.params.zone;
-      const { plan } = await planNative(asked, { zoneIds: [zoneId], body, kind: "export" });
-      return sendExport(deps, request, reply, { zoneId, plan, isMasked }, { format, columns, timeZone });
+      const { zone } = request.params;
+      const of = await readZones({ db, caller: known(request.caller), service }, zone);
+      const found = await planNative(
+        { ...asked, zoneIds: zone === "all" ? of : zoneIds },
+        { zoneIds: of, body, kind: "export" },
+      );
+      const wanted = { ...narrowZones(found), isZoned: zone === "all" || zone.length > 1 };
+      return sendExport(deps, request, reply, wanted, { format, columns, timeZone });
     },
   );
 }
