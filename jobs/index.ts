@@ -45,10 +45,14 @@ export interface JobSettings {
   readonly pollEveryMs: number;
   /** The newest minutes are read again when the last read is older than this. */
   readonly freshMs: number;
-  /** The most zones that one run of the tick polls. */
-  readonly mostPolls: number;
-  /** The most requests that further polls of rising zones may take every ten seconds; 0 for none. */
-  readonly risingRequests: number;
+  /** The zones of each account, which share a request budget. */
+  readonly polled: readonly {
+    readonly zoneIds: readonly number[];
+    /** The most zones that one run of the tick polls. */
+    readonly mostPolls: number;
+    /** The most requests that further polls of rising zones may take every ten seconds; 0 for none. */
+    readonly risingRequests: number;
+  }[];
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
   /** The list is read for a zone's late events when its last reading is older than this. */
@@ -219,7 +223,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(heartbeat === null
       ? []
       : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),
-    createSweepJob({ ...deps, rising: { zoneIds: deps.zoneIds, requests: settings.risingRequests } }),
+    createSweepJob({ ...deps, polled: settings.polled }),
   ];
 }
 
@@ -227,9 +231,11 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
 export interface PlannedTick {
   readonly job: TickName;
   readonly expression: string;
-  readonly payloads: readonly Record<string, unknown>[];
-  /** The most payloads of one run. With more, the payloads take turns. */
-  readonly most: number;
+  readonly groups: readonly {
+    readonly payloads: readonly Record<string, unknown>[];
+    /** The most payloads of one run. With more, the payloads of the group take turns. */
+    readonly most: number;
+  }[];
 }
 
 /** Returns the ticks of these zones and destinations. */
@@ -238,16 +244,18 @@ export function planTicks(
     zoneIds,
     destinations,
   }: { readonly zoneIds: readonly number[]; readonly destinations: readonly string[] },
-  { schedule, mostPolls }: Pick<JobSettings, "schedule" | "mostPolls">,
+  { schedule, polled }: Pick<JobSettings, "schedule" | "polled">,
 ): readonly PlannedTick[] {
-  const payloads: Record<NonNullable<Tick["per"]> | "once", PlannedTick["payloads"]> = {
-    zone: zoneIds.map((zoneId) => ({ zoneId })),
+  const ofZones = (ids: readonly number[]) => ids.map((zoneId) => ({ zoneId }));
+  const polls = polled.map((one) => ({ payloads: ofZones(one.zoneIds), most: one.mostPolls }));
+  const payloads: Record<NonNullable<Tick["per"]> | "once", readonly Record<string, unknown>[]> = {
+    zone: ofZones(zoneIds),
     destination: destinations.map((destination) => ({ destination })),
     once: [{}],
   };
   return TICK_NAMES.map((job) => {
     const { per }: Tick = TICKS[job];
-    const most = job === "poll-events" ? mostPolls : Number.POSITIVE_INFINITY;
-    return { job, expression: schedule[job], payloads: payloads[per ?? "once"], most };
+    const all = [{ payloads: payloads[per ?? "once"], most: Number.POSITIVE_INFINITY }];
+    return { job, expression: schedule[job], groups: job === "poll-events" ? polls : all };
   });
 }

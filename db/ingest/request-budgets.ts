@@ -1,5 +1,6 @@
-import { eq, isNotNull, isNull, or, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { eq, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
+import { DEFAULT_ACCOUNT } from "#model/zones.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
 import { requestBudgets } from "../schema/service.ts";
@@ -14,6 +15,18 @@ export interface RequestBudget {
   readonly name: string;
   readonly ratePerSecond: number;
   readonly burst: number;
+}
+
+const PREFIX = "edge:";
+
+/** Returns the name of an account's budget. The name of an account has no dot. */
+export function toBudgetName(account: string): string {
+  return account === DEFAULT_ACCOUNT ? "edge" : `${PREFIX}${account}`;
+}
+
+/** Whether the row is of a zone of the budget's account. A zone may have been in another account before. */
+function isOfBudget(column: PgColumn, name: string): SQL {
+  return sql`starts_with(${column}, ${`${name}.`})`;
 }
 
 export interface TakenTokens {
@@ -82,7 +95,7 @@ export async function takeTokens(
           else (1 + ${reserve}::float8 - a.tokens) / ${rate}::float8 * 1000 end)::integer as "waitMs",
         (select coalesce(json_agg(json_build_object('zoneId', ${z.zoneId}, 'waitMs',
             greatest(0, least(${MAX_PAUSE_MS}::integer, ceil(extract(epoch from ${z.pausedUntil} - a.at) * 1000))))), '[]')
-          from ${requestBudgets} ${z} where ${z.refusedSince} is not null) as "refusedZones"`);
+          from ${requestBudgets} ${z} where ${z.refusedSince} is not null and ${isOfBudget(z.name, name)}) as "refusedZones"`);
   for (;;) {
     const [taken] = (await take()).rows;
     if (taken !== undefined) return taken;
@@ -107,7 +120,7 @@ export async function pauseBudget(db: Queryable, name: string, pauseMs: number):
 
 /**
  * Pauses the requests for one zone, and every caller if the account seems to be limited: if the platform has begun to
- * refuse another zone, too, within the last minute. Returns whether it has paused every caller.
+ * refuse another zone of the account, too, within the last minute. Returns whether it has paused every caller.
  */
 export async function pauseZone(
   db: Queryable,
@@ -133,6 +146,7 @@ export async function pauseZone(
     select from ${requestBudgets} ${one} join ${requestBudgets} ${other} on ${other.zoneId} <> ${one.zoneId}
     where ${one.zoneId} = ${zoneId} and ${one.refusedSince} > ${NOW} - ${BEGUN_TOGETHER}
       and ${other.refusedSince} > ${NOW} - ${BEGUN_TOGETHER}
+      and ${isOfBudget(one.name, name)} and ${isOfBudget(other.name, name)}
     limit 1`);
   if (rows.length > 0) await pauseBudget(db, name, pauseMs);
   return rows.length > 0;
@@ -145,6 +159,7 @@ export async function endRefusal(db: Queryable, zoneId: number): Promise<void> {
 
 /** A pause that the platform asked for, epoch ms. */
 export interface Pause {
+  readonly account: string;
   /** Null for the whole account. */
   readonly zoneId: number | null;
   /** May be over. */
@@ -153,32 +168,41 @@ export interface Pause {
   readonly refusedSince: number | null;
 }
 
-/** Returns the pause of the account, and those of the zones that the platform has refused since its last answer. */
+/** Returns the pause of each account, and those of the zones that the platform has refused since its last answer. */
 export async function readPauses(db: Queryable): Promise<Pause[]> {
-  const { zoneId, pausedUntil, refusedSince } = requestBudgets;
+  const { name, zoneId, pausedUntil, refusedSince } = requestBudgets;
   const rows = await db
-    .select({ zoneId, pausedUntil, refusedSince })
+    .select({ name, zoneId, pausedUntil, refusedSince })
     .from(requestBudgets)
     .where(or(isNull(zoneId), isNotNull(refusedSince)));
-  return rows.flatMap(({ pausedUntil: until, ...row }) =>
-    until === null
+  return rows.flatMap(({ pausedUntil: until, name: budget, ...row }) => {
+    const [first = ""] = budget.split(".");
+    const account = first.startsWith(PREFIX) ? first.slice(PREFIX.length) : DEFAULT_ACCOUNT;
+    return until === null
       ? []
-      : [{ ...row, until: until.getTime(), refusedSince: row.refusedSince?.getTime() ?? null }],
-  );
+      : [{ ...row, account, until: until.getTime(), refusedSince: row.refusedSince?.getTime() ?? null }];
+  });
 }
 
-/** Returns what a caller would get now, without taking; null before the first call. */
-export async function readBudget(
+/** Returns what a caller of each budget would get now, without taking; null before the first call. */
+export async function readBudgets(
   db: Queryable,
-  { name, ratePerSecond: rate, burst }: RequestBudget,
-): Promise<{ tokens: number; isPaused: boolean } | null> {
+  budgets: readonly RequestBudget[],
+): Promise<({ readonly tokens: number; readonly isPaused: boolean } | null)[]> {
+  const names = budgets.map(({ name }) => name);
   const rows = await db
     .select({
-      tokens: sql<number>`least(${burst}::float8, ${b.tokens} + ${rate}::float8 * greatest(0,
-        extract(epoch from clock_timestamp() - greatest(${b.refilledAt}, ${b.pausedUntil})))::float8)`,
+      name: b.name,
+      tokens: b.tokens,
+      seconds: sql<number>`greatest(0,
+        extract(epoch from clock_timestamp() - greatest(${b.refilledAt}, ${b.pausedUntil})))::float8`,
       isPaused: sql<boolean>`coalesce(${b.pausedUntil} > clock_timestamp(), false)`,
     })
     .from(b)
-    .where(eq(b.name, name));
-  return rows[0] ?? null;
+    .where(inArray(b.name, names));
+  return budgets.map(({ name, ratePerSecond, burst }) => {
+    const row = rows.find((one) => one.name === name);
+    if (row === undefined) return null;
+    return { tokens: Math.min(burst, row.tokens + ratePerSecond * row.seconds), isPaused: row.isPaused };
+  });
 }

@@ -37,6 +37,7 @@ interface SelfAlert {
 /** The subjects of alerts in the log. */
 const LOGGED = {
   service: "service",
+  account: "service",
   zone: "coverage",
   channel: "channel",
   destination: "forwarding",

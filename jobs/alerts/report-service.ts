@@ -72,9 +72,11 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     const space = deps.readDisk?.() ?? null;
     return space === null ? null : { ...space, ...(await readGrowth()) };
   };
-  const scope = openScope({ db: database.db, nowMs, zoneIds, pollEveryMs, destinations, readDisk });
+  const routing = deps.routing();
+  const { zones = {} } = routing;
+  const scope = openScope({ db: database.db, nowMs, zoneIds, pollEveryMs, destinations, zones, readDisk });
   const context = {
-    routing: deps.routing(),
+    routing,
     silences: await readActiveSilences(database.db, log, nowMs),
     nowMs,
   };

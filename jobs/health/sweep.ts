@@ -23,8 +23,8 @@ export interface SweepDeps extends Pick<JobContext, "database" | "clock"> {
   ) => Promise<unknown>;
   /** Returns the channels of the weekly digest. Default: none. */
   readonly digestChannels?: () => readonly string[];
-  /** The zones that are polled between two ticks while something rises in them, within so many requests. Default: none. */
-  readonly rising?: { readonly zoneIds: readonly number[]; readonly requests: number };
+  /** The zones that are polled between two ticks while something rises in them, by account, within so many requests. Default: none. */
+  readonly polled?: readonly { readonly zoneIds: readonly number[]; readonly risingRequests: number }[];
 }
 
 /** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
@@ -44,7 +44,7 @@ export function createSweepJob({
   database,
   enqueue,
   clock,
-  rising,
+  polled = [],
   digestChannels = () => [],
 }: SweepDeps): AnyJob {
   const enqueuedAt = new Map<string, number>();
@@ -67,8 +67,9 @@ export function createSweepJob({
       const nowMs = clock();
       const runs = await listDueRuns(database.db, { nowMs, limit: MAX_RUNS });
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
-      const { zoneIds = [], requests = 0 } = rising ?? {};
-      const found = requests === 0 ? [] : await listRisingZones(database.db, zoneIds, nowMs);
+      const watched = polled.filter(({ risingRequests }) => risingRequests > 0);
+      const zoneIds = watched.flatMap((one) => one.zoneIds);
+      const found = zoneIds.length === 0 ? [] : await listRisingZones(database.db, zoneIds, nowMs);
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
         work.pendingSpikes && (work.newSpikes || isLongAgo("raise-alerts", OLD_SPIKES_EVERY_MS, nowMs));
@@ -84,8 +85,14 @@ export function createSweepJob({
       ];
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
-      const polled = pickRising(found, nowMs, requests);
-      enqueued.push(...polled.map((zoneId) => enqueue("poll-events", { zoneId })));
+      const rising = watched.flatMap((one) =>
+        pickRising(
+          found.filter(({ zoneId }) => one.zoneIds.includes(zoneId)),
+          nowMs,
+          one.risingRequests,
+        ),
+      );
+      enqueued.push(...rising.map((zoneId) => enqueue("poll-events", { zoneId })));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
       enqueued.push(...runs.map(({ id, kind }) => enqueue(jobOfRun(kind), { id })));
       // A job that cannot be enqueued does not stop the others.

@@ -1,4 +1,4 @@
-import type { Config } from "#config/config.ts";
+import { accountsOf, type Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
@@ -22,14 +22,14 @@ import { explainTlsFailure } from "#lib/http.ts";
 import type { Log } from "#lib/log.ts";
 import { createStopStack, type StopStack } from "#lib/process.ts";
 import type { Secret } from "#lib/secret.ts";
-import { type LastRun, toSchedule } from "#model/schedule.ts";
+import { findTightest, type LastRun, toSchedule } from "#model/schedule.ts";
+import { labelAccount } from "#model/zones.ts";
 import { localCaller } from "#operations/caller.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
 import { auditConfig } from "#people/audit-trail.ts";
 import { openAdminKey } from "#people/keys/issue-key.ts";
 import { createErasureGuard } from "#people/rules/erasure-guard.ts";
 import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
-import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { planPeriods } from "#proof/rules/plan-search.ts";
 import { describePostgresFailure } from "#store/embedded/postgres-error.ts";
 import type { Enqueuer } from "#store/queue/enqueuer.ts";
@@ -51,7 +51,7 @@ import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
 import { openQueues, planEntries } from "./open-queues.ts";
-import { openRequestGate } from "./open-request-gate.ts";
+import { openAccounts } from "./open-request-gate.ts";
 import { createFullDiskNotice, createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import { createVerifyCrawler } from "./verify-crawler.ts";
@@ -170,12 +170,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("full disk notice", () => fullDisk.stop());
 
-  if (config.edge.url === null) begin("Starting the platform's emulator");
+  if (accountsOf(config).length === 0) begin("Starting the platform's emulator");
   const platform = await openPlatform(config, log, stack, stopping);
-  const { zoneIds, requestsPerSecond } = platform;
-  const budget = openRequestGate({
+  const { zoneIds, accounts } = platform;
+  const transport = openAccounts({
     databaseUrl,
-    requestsPerSecond,
+    accounts,
     onWaited: (ms, priority) => metrics.edgeWait.observe({ priority }, ms / 1_000),
     onUnshared(error) {
       metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
@@ -186,14 +186,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
           "shared request budget lost",
         );
     },
-  });
-  stack.defer("request budget", () => budget.close());
-  const transport = createEdgeTransport({
-    baseUrl: platform.url,
-    accessKey: platform.accessKey,
-    gate: budget.gate,
     onWarning: (warning) => log.warn({ warning }, "odd answer of the platform used"),
-    onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
+    onAttempt: (account, { operation, code }) =>
+      metrics.edgeRequests.inc({ operation, outcome: code ?? "ok", ...labelAccount(accounts, account) }),
   });
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
@@ -205,7 +200,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   watchBucket({ database, storage, log }, stack);
   const store = openArchiveStore(storage, stack);
   const archive = config.archive.isWritten ? store : null;
-  const rereadKey = createKeyReader(config, log);
+  const rereadKey = createKeyReader(accounts, log);
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
   const observer = measureIngest(metrics);
@@ -220,7 +215,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const lastRuns = new Map<string, LastRun>();
   const service = {
-    ...viewService(config),
+    ...viewService(config, accounts),
     alerting: alerting.current,
     configuredChannels: () => new Set(alerting.notifiers.keys()),
   };
@@ -302,7 +297,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );
   };
-  const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, accounts };
   const openKey = keyring.open;
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const openStores = async () => ({
@@ -331,7 +326,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     consoleUrl: config.consoleUrl,
-    emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    emulator: platform.isEmulated ? describeEmulator(accounts[0]) : null,
     configFile: config.file,
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
@@ -345,6 +340,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
 
+function describeEmulator({ url, key, requestsPerSecond }: Platform["accounts"][0]) {
+  return { url, accessKey: key.reveal(), requestsPerSecond };
+}
+
 /** Reports a failed query of the clock, which runs every minute: the database is down or does not answer. */
 function watchProbe(watch: DatabaseWatch, error: unknown): void {
   if (error === null) return watch.recovered("probe");
@@ -354,13 +353,22 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
 }
 
 /** Returns the times and limits of the jobs. */
-function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
+function readSettings(config: Config, { isEmulated, accounts }: Platform): JobSettings {
   const { alerting, lastProofMs, advicePerHour, retention, archive, fallback } = config;
-  const schedule = toSchedule(alerting.schedule, { isEmulated, zones: zoneIds.length, requestsPerSecond });
+  const toPolled = ({ zoneIds, requestsPerSecond }: (typeof accounts)[number]) => ({
+    zones: zoneIds.length,
+    requestsPerSecond,
+  });
+  const tightest = findTightest(accounts.map(toPolled));
+  const schedule = toSchedule(alerting.schedule, { isEmulated, ...tightest });
   const polls = readPauses(schedule["poll-events"]);
   return {
     schedule,
-    ...planPeriods({ zones: zoneIds.length, requestsPerSecond, ...polls }),
+    ...planPeriods({ ...tightest, ...polls }),
+    polled: accounts.map((account) => {
+      const { mostPolls, risingRequests } = planPeriods({ ...toPolled(account), ...polls });
+      return { zoneIds: account.zoneIds, mostPolls, risingRequests };
+    }),
     lastProofMs,
     advicePerHour,
     retention,

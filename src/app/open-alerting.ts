@@ -33,6 +33,7 @@ export type OpenAlerting = ReturnType<typeof openAlerting>;
  * place.
  */
 const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
+  accounts: "accounts",
   channels: null,
   destinations: "forward",
   routing: null,

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 import type { Config } from "#config/config.ts";
+import type { Account } from "#config/file/accounts-entry.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import type { Database } from "#db/client.ts";
 import { readServerSecret } from "#db/health/server-facts.ts";
@@ -57,7 +58,7 @@ export interface OpenHttpParts
   readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Returns the current names and labels. */
   readonly zones: () => Zones;
-  readonly requestsPerSecond: number;
+  readonly accounts: readonly Account[];
   readonly askAdvice: AskAdvice | null;
   readonly edge: NonNullable<Changing["edge"]>;
 }
@@ -81,7 +82,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
     configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
     zoneIds: parts.zoneIds,
     notifiers: parts.alerting.notifiers,
-    ...viewSettings(config, parts.requestsPerSecond),
+    ...viewSettings(config, parts.accounts),
     readJobRuns: () => metrics.readJobRuns(),
   };
   const ask = () => ({ db: database.db, now: parts.clock(), service });

@@ -3,11 +3,13 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { Config } from "#config/config.ts";
+import { accountsOf, type Config, type OpenAccount, requireAccounts } from "#config/config.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { childEnvironment, type StopStack } from "#lib/process.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import { DEFAULT_ACCOUNT } from "#model/zones.ts";
+import { interleave } from "#store/queue/schedule.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
 /** The history of a demonstration is copied in seconds. No other client uses this emulator, so the rate may be high. */
@@ -24,26 +26,30 @@ const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=108m,
 const EMULATED_MISFIRE = "kind=misfire-back-office,zone=102,start=-7h,duration=24h,rate=4/m";
 
 export interface Platform {
+  readonly accounts: readonly [OpenAccount, ...OpenAccount[]];
+  /** The address of the first account. */
   readonly url: string;
-  readonly accessKey: Secret;
+  /** The zones of all accounts. */
   readonly zoneIds: readonly number[];
-  readonly requestsPerSecond: number;
   readonly isEmulated: boolean;
   /** The attack that this start has scripted; null if the platform is not emulated. */
   readonly attack: { readonly zoneId: number; readonly ruleId: string; readonly startsAtMs: number } | null;
 }
 
-/** Opens the configured platform, or starts an emulator. */
+/** Opens the configured accounts of the platform, or starts an emulator. */
 export async function openPlatform(
-  { edge, dataDir }: Pick<Config, "edge" | "dataDir">,
+  config: Pick<Config, "edge" | "alerting" | "rereadKey" | "dataDir">,
   log: Log,
   stack: StopStack,
   stopping: AbortSignal,
 ): Promise<Platform> {
-  const { url, key, zones, requestsPerSecond } = edge;
-  if (url !== null && key !== null)
-    return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false, attack: null };
-  const state = path.join(dataDir, "emulator.json");
+  if (accountsOf(config).length > 0) {
+    const accounts = requireAccounts(config);
+    // By turns, so that the jobs of one tick do not wait for the budget of one account.
+    const zoneIds = interleave(accounts.map((account) => account.zoneIds));
+    return { accounts, url: accounts[0].url, zoneIds, isEmulated: false, attack: null };
+  }
+  const state = path.join(config.dataDir, "emulator.json");
   const flags = [
     "--zones",
     EMULATED_ZONES.join(","),
@@ -62,14 +68,16 @@ export async function openPlatform(
   const emulator = await startEmulatorProcess(flags, onExit, stopping);
   stack.defer("emulator", () => emulator.stop());
   const startsAtMs = Date.now() + ATTACK_AFTER_MS;
-  return {
+  const account: OpenAccount = {
+    name: DEFAULT_ACCOUNT,
     url: emulator.url,
-    accessKey: emulator.accessKey,
+    key: emulator.accessKey,
     zoneIds: EMULATED_ZONES,
     requestsPerSecond: EMULATED_REQUESTS_PER_SECOND,
-    isEmulated: true,
-    attack: { ...ATTACKED, startsAtMs },
+    rereadKey: () => "same",
   };
+  const attack = { ...ATTACKED, startsAtMs };
+  return { accounts: [account], url: account.url, zoneIds: EMULATED_ZONES, isEmulated: true, attack };
 }
 
 const Ready = z.object({ type: z.literal("ready"), url: z.string(), accessKey: z.string() });

@@ -11,7 +11,7 @@ import { createQueueBackend } from "#store/queue/backend.ts";
 import type { AnyJob, QueueName } from "#store/queue/define-job.ts";
 import { createBatch, createEnqueuer, type Enqueuer } from "#store/queue/enqueuer.ts";
 import { createJobQueue } from "#store/queue/job-queue.ts";
-import { type ScheduleEntry, staggerTicks, takeTurn } from "#store/queue/schedule.ts";
+import { interleave, type ScheduleEntry, staggerTicks, takeTurn } from "#store/queue/schedule.ts";
 import { createQueueOutageReports } from "./report-outages.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;
@@ -111,14 +111,14 @@ export function planEntries({
 }: EntryParts): ScheduleEntry[] {
   // Many ticks fall due at the same moment: one statement claims them all.
   const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));
-  return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, payloads, most }) => {
+  return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, groups }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
     const run = async (at: number, nextAt: number) => {
       const name = `tick.${job}`;
       const turn = (await claimAll({ name, at, nextAt })).get(name);
       if (turn === undefined) return;
-      const due = takeTurn(payloads, most, turn);
+      const due = interleave(groups.map(({ payloads, most }) => takeTurn(payloads, most, turn)));
       const delay = (index: number) => staggerTicks(index, due.length, nextAt - at);
       await Promise.all(due.map((payload, index) => enqueuer.enqueue(job, payload, delay(index))));
     };

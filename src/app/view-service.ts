@@ -1,6 +1,7 @@
 /** What the operations see of the running service. */
 
-import type { Config } from "#config/config.ts";
+import { accountsOf, type Config, zonesOf } from "#config/config.ts";
+import type { Account } from "#config/file/accounts-entry.ts";
 import { readDiskSpace } from "#lib/disk.ts";
 import type { ServiceView } from "#operations/service-life.ts";
 import { describeBucket } from "#store/bucket/bucket.ts";
@@ -9,30 +10,33 @@ import { toRequestBudget } from "./open-request-gate.ts";
 
 type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs" | "retention" | "settings">;
 
-/** Returns what operations show of the settings. The rate is that of the platform, which the emulator has another of. */
+/** Returns what operations show of the settings. The accounts are those of the platform: the emulator has one of its own. */
 export function viewSettings(
   { archive, databaseUrl, dataDir, pollEveryMs, retention, settings }: Viewed,
-  requestsPerSecond: number,
+  accounts: readonly Account[],
 ) {
   const { bucket, folder, hotDays, isWritten } = archive;
   return {
     archive: { folder, bucket: bucket === null ? null : describeBucket(bucket), isWritten, hotDays },
     pollEveryMs,
     readDisk: () => (databaseUrl === null ? readDiskSpace(findCluster(dataDir)) : null),
-    requestBudget: toRequestBudget(requestsPerSecond),
+    accounts: accounts.map((account) => {
+      const { name, url, zoneIds } = account;
+      return { name, host: new URL(url).host, zoneIds, budget: toRequestBudget(account) };
+    }),
     retention,
     settings,
   };
 }
 
 /** Returns the service as a process sees it that only has its settings: a command. */
-export function viewService(config: Config): ServiceView {
+export function viewService(config: Config, accounts = accountsOf(config)): ServiceView {
   return {
-    ...viewSettings(config, config.edge.requestsPerSecond),
+    ...viewSettings(config, accounts),
     alerting: () => config.alerting,
     configuredChannels: () => configuredChannels(config),
     notifiers: new Map(),
-    zoneIds: config.edge.zones,
+    zoneIds: zonesOf(config),
     readJobRuns: async () => [],
   };
 }

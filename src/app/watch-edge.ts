@@ -1,8 +1,9 @@
-import type { Config } from "#config/config.ts";
+import type { Account } from "#config/file/accounts-entry.ts";
 import type { Database } from "#db/client.ts";
 import { recordAnswer, recordRefusal } from "#db/proof/platform-health.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import { DEFAULT_ACCOUNT, findOwner } from "#model/zones.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { EdgeError } from "#platform/edge-error.ts";
 
@@ -71,22 +72,31 @@ export function recordPlatformHealth(parts: {
   };
 }
 
-/** Returns a function that reads the file of the access key again, and logs a change. */
-export function createKeyReader({ rereadKey }: Pick<Config, "rereadKey">, log: Pick<Log, "info" | "error">) {
-  return (): void => {
-    const read = rereadKey();
-    if (read === "changed") log.info({ variable: "EDGE_API_KEY_FILE" }, "access key read again");
-    else if (read !== "same")
-      log.error({ variable: "EDGE_API_KEY_FILE", mistake: read.mistake }, "previous access key kept");
+type KeyOwner = Pick<Account, "name" | "zoneIds" | "rereadKey">;
+
+/** Returns a function that reads the files of the access keys again, or that of one zone's account, and logs a change. */
+export function createKeyReader(
+  accounts: readonly [KeyOwner, ...KeyOwner[]],
+  log: Pick<Log, "info" | "error">,
+) {
+  return (zoneId?: number): void => {
+    const read = zoneId === undefined ? accounts : [findOwner(accounts, zoneId)];
+    for (const { name: account, rereadKey } of read) {
+      const named = account === DEFAULT_ACCOUNT ? { variable: "EDGE_API_KEY_FILE" } : { account };
+      const result = rereadKey();
+      if (result === "changed") log.info(named, "access key read again");
+      else if (result !== "same")
+        log.error({ ...named, mistake: result.mistake }, "previous access key kept");
+    }
   };
 }
 
 /** Returns the same observer, which reads the key again after a refusal: the file may hold a new key by now. */
-export function rereadWhenRefused(observer: EdgeObserver, reread: () => void): EdgeObserver {
+export function rereadWhenRefused(observer: EdgeObserver, reread: (zoneId: number) => void): EdgeObserver {
   return {
     answered: (zoneId) => observer.answered(zoneId),
     refused(zoneId, code) {
-      reread();
+      reread(zoneId);
       return observer.refused(zoneId, code);
     },
   };

@@ -4,8 +4,10 @@ import { readPauses } from "#lib/cron.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { closestName } from "#lib/text.ts";
-import { toSchedule } from "#model/schedule.ts";
+import { findTightest, toSchedule } from "#model/schedule.ts";
+import { DEFAULT_ACCOUNT, findOwner } from "#model/zones.ts";
 import { checkAddress, findFolderMistake } from "./check-opening.ts";
+import type { Account } from "./file/accounts-entry.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
 import { findSecretFault, openSecretFile, type Reread, readSecretText } from "./secret-file.ts";
 import { type Given, readSettings, SETTINGS, show } from "./settings.ts";
@@ -88,17 +90,60 @@ function toSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
   });
 }
 
+type AccountsConfig = Pick<Config, "edge" | "alerting" | "rereadKey">;
+
+/** Returns the accounts of the platform, that of the EDGE_ variables first; none if the emulator replaces the platform. */
+export function accountsOf({ edge, alerting, rereadKey }: AccountsConfig): readonly Account[] {
+  const { url, key, zones: zoneIds, requestsPerSecond } = edge;
+  const first = { name: DEFAULT_ACCOUNT, key, zoneIds, requestsPerSecond, rereadKey };
+  return [...(url === null || key === null ? [] : [{ ...first, url }]), ...alerting.accounts];
+}
+
+/** Returns the zones of every account. */
+export function zonesOf({ edge, alerting }: Pick<Config, "edge" | "alerting">): readonly number[] {
+  return [...edge.zones, ...alerting.accounts.flatMap(({ zoneIds }) => zoneIds)];
+}
+
+/** An account whose key is here. */
+export type OpenAccount = Account & { readonly key: Secret };
+
 /**
- * Returns address and key for a command that calls the platform.
+ * Returns the accounts for a command that calls the platform.
  * @throws {UsageError} naming the variables that are missing.
  */
-export function requireEdge(config: Config): { baseUrl: string; accessKey: Secret } {
+export function requireAccounts(config: AccountsConfig): readonly [OpenAccount, ...OpenAccount[]] {
   const { url, key } = config.edge;
+  const accounts = accountsOf(config);
   const mistakes: string[] = [];
-  if (url === null) mistakes.push("EDGE_API_URL: not set: must be the platform's address");
-  if (key === null) mistakes.push("EDGE_API_KEY or EDGE_API_KEY_FILE: not set: must be an access key");
-  if (url === null || key === null) throw new UsageError(mistakes);
-  return { baseUrl: url, accessKey: key };
+  if (accounts.length === 0 && url === null)
+    mistakes.push("EDGE_API_URL: not set: must be the platform's address");
+  if (accounts.length === 0 && key === null)
+    mistakes.push("EDGE_API_KEY or EDGE_API_KEY_FILE: not set: must be an access key");
+  const open = accounts.flatMap((account) =>
+    account.key === null ? [] : [{ ...account, key: account.key }],
+  );
+  for (const { name, key: own } of accounts)
+    if (own === null) mistakes.push(`accounts.${name}: the key must be readable here`);
+  const [first, ...others] = open;
+  if (first === undefined || mistakes.length > 0) throw new UsageError(mistakes);
+  return [first, ...others];
+}
+
+/**
+ * Returns address and key for one call: those of the account, or of the zone's account.
+ * @throws {UsageError} as `requireAccounts`, and for an account that there is not.
+ */
+export function requireEdge(
+  config: AccountsConfig,
+  { account, zoneId }: { readonly account?: string | undefined; readonly zoneId?: number | undefined } = {},
+): { baseUrl: string; accessKey: Secret } {
+  const accounts = requireAccounts(config);
+  const names = accounts.map(({ name }) => name);
+  const found =
+    account === undefined ? findOwner(accounts, zoneId) : accounts.find(({ name }) => name === account);
+  if (found === undefined)
+    throw new UsageError([`--account ${show(account)} must be one of ${names.join(", ")}`]);
+  return { baseUrl: found.url, accessKey: found.key };
 }
 
 function read(
@@ -120,7 +165,15 @@ function read(
   const consoleUrl = http.publicUrl ?? (isReachable(settings) ? toOwnUrl(http) : null);
   const channels = toChannelConfigs(settings.channels);
   const allowPrivateNetworks = settings.channels.allowPrivate;
-  const options = { env, areSecretsElsewhere, publicUrl: consoleUrl, allowPrivateNetworks, channels, spikeZ };
+  const options = {
+    env,
+    areSecretsElsewhere,
+    publicUrl: consoleUrl,
+    allowPrivateNetworks,
+    channels,
+    spikeZ,
+    edge,
+  };
   // The file is also read if the environment has mistakes, so that all mistakes are listed.
   const readAlerting = () => {
     const read =
@@ -142,11 +195,15 @@ function read(
   };
   const { EDGE_API_KEY_FILE: keyFile } = given;
   const key = keyFile === undefined || edge.key === null ? null : openSecretFile(keyFile, edge.key.reveal());
-  const polled = { isEmulated: false, zones: edge.zones.length, requestsPerSecond: edge.requestsPerSecond };
+  const polled = [{ ...edge, zoneIds: edge.zones }, ...alerting.accounts].map(
+    ({ zoneIds, requestsPerSecond }) => ({ zones: zoneIds.length, requestsPerSecond }),
+  );
   return Object.freeze({
     ...settings,
     edge: { ...edge, key: key?.secret ?? edge.key },
-    pollEveryMs: readPauses(toSchedule(alerting.schedule, polled)["poll-events"]).longestMs,
+    pollEveryMs: readPauses(
+      toSchedule(alerting.schedule, { isEmulated: false, ...findTightest(polled) })["poll-events"],
+    ).longestMs,
     consoleUrl,
     settings: toSettings(env),
     alerting,

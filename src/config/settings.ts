@@ -38,7 +38,8 @@ import {
 const shape = z.object({
   edge: z.object({
     url: optional("EDGE_API_URL", edgeUrl, {
-      description: "the platform's address; if unset, the built-in emulator replaces the platform",
+      description:
+        "the platform's address; if unset, the built-in emulator replaces the platform, unless the configuration file has accounts (docs/scaling.md)",
       needs: ["EDGE_API_KEY", "EDGE_SHIELD_ZONES"],
     }),
     key: secret("EDGE_API_KEY", text("an access key"), {
@@ -204,7 +205,7 @@ const shape = z.object({
     { ...folder, rule: "a YAML file" },
     {
       description:
-        "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the words of actions, the schedule and the destinations of forward, read at the start",
+        "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; accounts, the words of actions, the schedule and the destinations of forward, read at the start",
     },
   ),
   platformVendor: optional("LONGWATCH_PLATFORM_VENDOR", text("at most 200 characters", z.string().max(200)), {

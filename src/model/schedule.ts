@@ -152,6 +152,15 @@ export interface Polled {
   readonly requestsPerSecond: number;
 }
 
+/** Returns the zones that have the fewest requests each: their schedule fits all of the list. */
+export function findTightest(all: readonly Polled[]): Polled {
+  const load = ({ zones, requestsPerSecond }: Polled) => zones / requestsPerSecond;
+  return all.reduce((tightest, one) => (load(one) > load(tightest) ? one : tightest), {
+    zones: 0,
+    requestsPerSecond: 1,
+  });
+}
+
 /** The pauses in seconds that divide a minute, between ten seconds and that of `slowest`. */
 const POLL_PAUSES = [10, 12, 15, 20, 30];
 /** The share of the request budget that polls may take by themselves. */

@@ -1,14 +1,35 @@
 /** Zones and what is known of them. */
 
+/** The account of the EDGE_ variables. */
+export const DEFAULT_ACCOUNT = "default";
+
 /** The configuration file's settings of a shield zone. */
 interface Zone {
   /** Null if only labels are given. */
   readonly name: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** The account whose key reads the zone, also one of its labels. Left out if the file has no accounts. */
+  readonly account?: string;
 }
 
 /** Zones by number. */
 export type Zones = Readonly<Record<number, Zone>>;
+
+/** Returns the account whose zone it is; the first for every other zone, and for none. */
+export function findOwner<One extends { readonly zoneIds: readonly number[] }>(
+  accounts: readonly [One, ...One[]],
+  zoneId: number | undefined,
+): One {
+  return accounts.find(({ zoneIds }) => zoneId !== undefined && zoneIds.includes(zoneId)) ?? accounts[0];
+}
+
+/** Returns the label of an account in metrics and lists; none if there is only that of the EDGE_ variables. */
+export function labelAccount(
+  accounts: readonly { readonly name: string }[],
+  account: string,
+): { readonly account?: string } {
+  return accounts.length === 1 && account === DEFAULT_ACCOUNT ? {} : { account };
+}
 
 /** A zone's name and labels in messages. Members without a value are omitted. */
 export interface ZoneFacts {

@@ -18,6 +18,7 @@ import { showTrend } from "#detection/waf-rules/rule-replay.ts";
 import { ruleOperations } from "#detection/waf-rules/rules.ts";
 import { spikeOperations } from "#detection/waf-rules/spikes.ts";
 import { showDigest } from "#health/digest.ts";
+import { listAccounts } from "#health/service/accounts.ts";
 import { listJobs } from "#health/service/jobs.ts";
 import { showOverview } from "#health/service/overview.ts";
 import { showPrivacy, showSettings } from "#health/service/settings.ts";
@@ -38,6 +39,7 @@ export const OPERATIONS = [
   showOverview,
   showDigest,
   listZones,
+  listAccounts,
   listJobs,
   showSettings,
   showPrivacy,

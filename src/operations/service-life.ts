@@ -20,6 +20,13 @@ export interface JobRuns {
   readonly lastSuccessAt: number | null;
 }
 
+export interface ViewedAccount {
+  readonly name: string;
+  readonly host: string;
+  readonly zoneIds: readonly number[];
+  readonly budget: RequestBudget;
+}
+
 /** The running service as the operations pages show it. Channels are listed by name and kind; the rest of one is secret. */
 export interface ServiceView {
   /** Returns the settings of the configuration file that hold now. */
@@ -38,7 +45,8 @@ export interface ServiceView {
   readonly retention: Retention;
   /** Returns the disk space of the embedded Postgres; null for another server. */
   readonly readDisk: () => DiskSpace | null;
-  readonly requestBudget: RequestBudget;
+  /** The accounts of the platform that this process knows, without their keys. */
+  readonly accounts: readonly ViewedAccount[];
   readonly pollEveryMs: number;
   readonly readJobRuns: () => Promise<readonly JobRuns[]>;
 }

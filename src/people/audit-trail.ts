@@ -96,10 +96,16 @@ const ACTION = "config.changed";
  */
 export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
   const { edge, spikeZ, advicePerHour, retention, fallback } = config;
+  const { accounts, ...routed } = alerting;
   const settings = {
-    platform: edge.url === null ? "emulator" : new URL(edge.url).origin,
+    platform: edge.url === null ? (accounts.length > 0 ? null : "emulator") : new URL(edge.url).origin,
     zones: edge.zones,
     requestsPerSecond: edge.requestsPerSecond,
+    ...(accounts.length > 0 && {
+      accounts: accounts.map(({ name, url, zoneIds, requestsPerSecond }) => {
+        return { name, platform: new URL(url).origin, zones: zoneIds, requestsPerSecond };
+      }),
+    }),
     schedule: alerting.schedule,
     spikeZ,
     advicePerHour,
@@ -114,7 +120,7 @@ export async function auditConfig({ db }: Database, config: Config, alerting: Al
     channels: alerting.channels.map(({ name, kind }) => `${name} (${kind})`),
     destinations: alerting.destinations.map(({ name, kind }) => `${name} (${kind})`),
     // Routes and detection settings may be long and may name people.
-    alerting: hash("sha256", JSON.stringify(alerting), "hex").slice(0, 16),
+    alerting: hash("sha256", JSON.stringify(routed), "hex").slice(0, 16),
   };
   const digest = hash("sha256", JSON.stringify(settings), "hex").slice(0, 16);
   const latest = await readLatestAct(db, ACTION);

@@ -3,7 +3,7 @@ import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { createKeyReader, rereadWhenRefused, watchEdge } from "#app/watch-edge.ts";
-import { parseConfig, requireEdge } from "#config/config.ts";
+import { parseConfig, requireAccounts, requireEdge } from "#config/config.ts";
 import { createEdgeClient } from "#platform/edge-client.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";
 import { startReplyQueue } from "../platform/support/reply-queue.ts";
@@ -20,7 +20,7 @@ test("after a refusal the file of the key is read again, and a file that cannot 
   const note = (_: unknown, event = "") => void logged.push(event);
   const transport = createEdgeTransport(requireEdge(config));
   try {
-    const reread = createKeyReader(config, { info: note, error: note } as never);
+    const reread = createKeyReader(requireAccounts(config), { info: note, error: note } as never);
     const edge = watchEdge(createEdgeClient(transport), rereadWhenRefused(NOBODY, reread));
     const search = () => edge.searchEventLogs({ shieldZoneId: 101, request: { from: 1, to: 2 } });
     writeFileSync(file, "");

@@ -2,6 +2,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
+import { benchAccounts, meetsLimits, reportAccounts } from "./accounts.ts";
 import { benchArchiveDay, reportArchiveDay } from "./archive-day.ts";
 import { benchConsole, reportConsole } from "./console.ts";
 import { benchForward, reportForward } from "./forward.ts";
@@ -269,6 +270,32 @@ const rises = new Command("rises")
     process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportRises(measured, options));
   });
 
+interface AccountsFlags {
+  readonly accounts: number;
+  readonly zones: number;
+  readonly requestsPerSecond: number;
+  readonly eventsPerSecond: number;
+  readonly historyHours: number;
+  readonly minutes: number;
+  readonly json?: true;
+}
+
+const accounts = new Command("accounts")
+  .description("Lag and CPU with many accounts of the platform, each with a request budget of its own.")
+  .option("--accounts <count>", "accounts", wholeNumber, 30)
+  .option("--zones <count>", "zones of each account", wholeNumber, 10)
+  .option("--requests-per-second <count>", "of each account", wholeNumber, 10)
+  .option("--events-per-second <number>", "of all zones together", Number, 3)
+  .option("--history-hours <count>", "of history that is copied first", wholeNumber, 3)
+  .option("--minutes <count>", "of the measurement", wholeNumber, 10)
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, ...flags }: AccountsFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const measured = await benchAccounts({ ...flags, onProgress });
+    process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportAccounts(measured, flags));
+    if (!meetsLimits(measured)) process.exitCode = 1;
+  });
+
 interface ConsoleFlags {
   readonly url: string;
   readonly key?: string;
@@ -303,5 +330,6 @@ await new Command("bench")
   .addCommand(forward)
   .addCommand(review)
   .addCommand(rises)
+  .addCommand(accounts)
   .addCommand(page)
   .parseAsync();

@@ -118,7 +118,7 @@ test.each<[string, object | string, string[]]>([
     "an admin for one zone",
     { ...GOOD, roles: { desk: { role: "admin", zone: [1] } } },
     [
-      "sign_in.roles.desk: must not be admin with zone or masked: an admin can create a key without these limits",
+      "sign_in.roles.desk: must not be admin with zone, account or masked: an admin can create a key without these limits",
     ],
   ],
 ])("a mistake is named with its rule: %s", (_, entry, mistakes) => {

@@ -7,9 +7,10 @@ import {
   pauseBudget,
   pauseZone,
   type RequestBudget,
-  readBudget,
+  readBudgets,
   readPauses,
   takeTokens,
+  toBudgetName,
 } from "#db/ingest/request-budgets.ts";
 import { requestBudgets } from "#db/schema/service.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
@@ -27,6 +28,7 @@ afterAll(() => database.drop());
 
 beforeEach(() => database.db.delete(requestBudgets));
 
+const read = async (budget: RequestBudget) => (await readBudgets(database.db, [budget]))[0];
 const take = (how = all, budget = slow) => takeTokens(database.db, budget, how);
 
 /** Moves the last take into the past. */
@@ -40,7 +42,7 @@ async function age(ms: number): Promise<void> {
 }
 
 test("a bucket begins full, gives what it has and then says how long to wait", async () => {
-  expect(await readBudget(database.db, slow)).toBeNull();
+  expect(await read(slow)).toBeNull();
   expect(await take({ atMost: 3, reserve: 0 })).toEqual({
     granted: 3,
     waitMs: 0,
@@ -59,7 +61,7 @@ test("time refills it at the rate, and never beyond the burst", async () => {
   await age(4_000_000);
   expect(await take()).toMatchObject({ granted: 4 });
   await age(400_000_000);
-  expect((await readBudget(database.db, slow))?.tokens).toBe(10);
+  expect((await read(slow))?.tokens).toBe(10);
   expect(await take()).toMatchObject({ granted: 10 });
 });
 
@@ -78,7 +80,7 @@ test("a pause stops every taker, the longest one counts, and it ends with an emp
   expect(paused).toMatchObject({ granted: 0, isPaused: true });
   expect(paused.waitMs).toBeLessThanOrEqual(60_000);
   expect(paused.waitMs).toBeGreaterThan(1_000);
-  expect(await readBudget(database.db, slow)).toMatchObject({ tokens: 0, isPaused: true });
+  expect(await read(slow)).toMatchObject({ tokens: 0, isPaused: true });
   await age(60_000);
   expect(await take()).toMatchObject({ granted: 0, isPaused: false });
   await age(2_000_000);
@@ -163,7 +165,7 @@ test("a clock that stepped back by an hour stops no caller for an hour", async (
 test("unused tokens of a dead caller return with time", async () => {
   const budget = { name: "edge", ratePerSecond: 50, burst: 10 };
   expect(await take(all, budget)).toMatchObject({ granted: 10 });
-  await vi.waitFor(async () => expect((await readBudget(database.db, budget))?.tokens).toBe(10), 10_000);
+  await vi.waitFor(async () => expect((await read(budget))?.tokens).toBe(10), 10_000);
   expect(await take(all, budget)).toMatchObject({ granted: 10 });
 });
 
@@ -222,4 +224,22 @@ test("five takers at once never get more in any window than burst + rate * windo
     ),
     { numRuns: 20 },
   );
+});
+
+test("refusals of two zones pause their own account only, and a zone of another account is no second refusal", async () => {
+  const shop = { ...slow, name: toBudgetName("shop") };
+  expect(await pauseZone(database.db, slow.name, { zoneId: 101, pauseMs: 60_000 })).toBe(false);
+  expect(await pauseZone(database.db, shop.name, { zoneId: 201, pauseMs: 60_000 })).toBe(false);
+  expect(await take(all, shop)).toMatchObject({ isPaused: false, refusedZones: [{ zoneId: 201 }] });
+  expect(await pauseZone(database.db, shop.name, { zoneId: 202, pauseMs: 60_000 })).toBe(true);
+  expect(await take(all, shop)).toMatchObject({ isPaused: true });
+  expect(await take()).toMatchObject({ isPaused: false, refusedZones: [{ zoneId: 101 }] });
+  const pauses = await readPauses(database.db);
+  expect(pauses.filter(({ zoneId }) => zoneId === null)).toMatchObject([{ account: "shop" }]);
+  expect(pauses.map(({ account, zoneId }) => `${account} ${zoneId}`).sort()).toEqual([
+    "default 101",
+    "shop 201",
+    "shop 202",
+    "shop null",
+  ]);
 });

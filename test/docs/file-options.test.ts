@@ -10,6 +10,7 @@ const forwarding = readDoc("forwarding.md");
 
 /** Pages that describe a part of the file besides routing.md. */
 const PAGES: Readonly<Record<string, readonly string[]>> = {
+  accounts: ["scaling.md"],
   channels: ["channels.md"],
   forward: ["forwarding.md"],
   detection: ["detection.md"],

@@ -97,13 +97,13 @@ test("a rise that was noted lately is not written again", async () => {
 test("the sweep polls rising zones within its requests, and none if the tick is as often", async () => {
   await noteRising(database.db, [101, 102, 103], NOW);
   const sweep = async (requests?: number) => {
-    const polled: unknown[] = [];
+    const enqueued: unknown[] = [];
     const enqueue = async (job: string, payload?: Record<string, unknown>) =>
-      void (job === "poll-events" && polled.push(payload?.["zoneId"]));
-    const rising = requests === undefined ? {} : { rising: { zoneIds: ZONES, requests } };
-    const job = createSweepJob({ database, clock: () => NOW, enqueue, ...rising });
+      void (job === "poll-events" && enqueued.push(payload?.["zoneId"]));
+    const polled = requests === undefined ? [] : [{ zoneIds: ZONES, risingRequests: requests }];
+    const job = createSweepJob({ database, clock: () => NOW, enqueue, polled });
     await job.run({} as never, new AbortController().signal);
-    return polled;
+    return enqueued;
   };
   expect([await sweep(2), await sweep()]).toEqual([[101, 102], []]);
 });

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { openRequestGate, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
-import { MAX_PAUSE_MS, pauseBudget, readBudget, readPauses, takeTokens } from "#db/ingest/request-budgets.ts";
+import { openRequestGates, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
+import {
+  MAX_PAUSE_MS,
+  pauseBudget,
+  readBudgets,
+  readPauses,
+  takeTokens,
+} from "#db/ingest/request-budgets.ts";
 import { requestBudgets } from "#db/schema/service.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createSharedGate } from "#platform/budget/shared-gate.ts";
-import { ZonePausedError } from "#platform/transport/call.ts";
+import { openGate, ZonePausedError } from "#platform/transport/call.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startCutProxy } from "./support/cut-proxy.ts";
 
@@ -25,13 +31,20 @@ beforeEach(async () => {
 
 /** One replica's gate. */
 function open(requestsPerSecond: number, parts: Partial<RequestGateParts> = {}) {
-  const opened = openRequestGate({
+  const { gates, close } = openRequestGates({
     databaseUrl: createSecret(database.url),
-    requestsPerSecond,
+    accounts: [toAccount(requestsPerSecond)],
     ...parts,
   });
-  onTestFinished(() => opened.close());
-  return opened;
+  onTestFinished(close);
+  return { gate: gates[0] ?? openGate, close };
+}
+
+const toAccount = (requestsPerSecond: number) => ({ name: "default", requestsPerSecond });
+
+async function readTokens(requestsPerSecond: number) {
+  const [read] = await readBudgets(database.db, [toRequestBudget(toAccount(requestsPerSecond))]);
+  return read;
 }
 
 async function setTokens(tokens: number): Promise<void> {
@@ -45,9 +58,7 @@ test("a 429 to one replica pauses all replicas (F40)", async () => {
   const [one, other] = [open(100), open(100)];
   await other.gate.enter("normal", never, null);
   one.gate.limited(60_000, null);
-  await vi.waitFor(async () =>
-    expect(await readBudget(database.db, toRequestBudget(100))).toMatchObject({ isPaused: true }),
-  );
+  await vi.waitFor(async () => expect(await readTokens(100)).toMatchObject({ isPaused: true }));
   const third = open(100);
   const before = (await readRow())?.refilledAt;
   const stop = new AbortController();
@@ -96,9 +107,7 @@ test("refusals of two zones on two replicas pause every zone", async () => {
   one.gate.limited(60_000, 101);
   await vi.waitFor(async () => expect(await readPauses(database.db)).toHaveLength(1));
   other.gate.limited(60_000, 102);
-  await vi.waitFor(async () =>
-    expect(await readBudget(database.db, toRequestBudget(100))).toMatchObject({ isPaused: true }),
-  );
+  await vi.waitFor(async () => expect(await readTokens(100)).toMatchObject({ isPaused: true }));
   const stop = new AbortController();
   const entering = open(100).gate.enter("normal", stop.signal, 103);
   stop.abort(new Error("enough"));
@@ -109,7 +118,7 @@ test("a limit without a duration is a short pause, and callers go on after it by
   const { gate } = open(1_000);
   gate.limited(null, null);
   await gate.enter("normal", never, null);
-  expect(await readBudget(database.db, toRequestBudget(1_000))).toMatchObject({ isPaused: false });
+  expect(await readTokens(1_000)).toMatchObject({ isPaused: false });
 });
 
 test("a caller that is aborted while it waits leaves its turn to the others", async () => {
@@ -147,17 +156,18 @@ test("at the slowest rate low callers are served too", async () => {
 
 test("closing rejects all waiting callers", async () => {
   await pauseBudget(database.db, "edge", 60_000);
-  const opened = openRequestGate({
+  const { gates, ...opened } = openRequestGates({
     databaseUrl: createSecret(database.url),
-    requestsPerSecond: 10,
+    accounts: [toAccount(10), { ...toAccount(10), name: "shop" }],
   });
-  const entering = opened.gate.enter("normal", never, null);
+  const [gate = openGate] = gates;
+  const entering = gate.enter("normal", never, null);
   await Promise.all([expect(entering).rejects.toThrow("closed"), opened.close()]);
-  await expect(opened.gate.enter("normal", never, null)).rejects.toThrow("closed");
+  await expect(gate.enter("normal", never, null)).rejects.toThrow("closed");
 });
 
 test("a page costs no round trip of its own while there are tokens", async () => {
-  const budget = toRequestBudget(1_000);
+  const budget = toRequestBudget(toAccount(1_000));
   let takes = 0;
   const gate = createSharedGate({
     ratePerSecond: budget.ratePerSecond,

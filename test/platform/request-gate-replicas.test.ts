@@ -63,7 +63,10 @@ test("three replicas send no more than one budget allows, whatever the platform 
   );
   const startedAt = performance.now();
   // From an empty bucket: what arrives later was granted since, so that no slack for a burst hides an excess.
-  await takeTokens(database.db, toRequestBudget(RATE), { atMost: RATE, reserve: 0 });
+  await takeTokens(database.db, toRequestBudget({ name: "default", requestsPerSecond: RATE }), {
+    atMost: RATE,
+    reserve: 0,
+  });
   for (const replica of replicas) replica.send("go");
   await vi.waitFor(() => expect(limited[0]?.size).toBe(2), 30_000);
   // Not one that was told to pause: killed before it stores the pause, it would take the pause with it.

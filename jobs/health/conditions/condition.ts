@@ -10,6 +10,7 @@ import type { DailyGrowth } from "#db/health/service-status.ts";
 import type { DiskSpace } from "#lib/disk.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { Severity } from "#model/kinds.ts";
+import type { Zones } from "#model/zones.ts";
 
 type Read<Rows> = (db: Queryable, zoneIds: readonly number[], nowMs: number) => Promise<Rows>;
 
@@ -23,6 +24,8 @@ export interface Scope {
   readonly channels: readonly string[] | null;
   /** The configured destinations of forwarded events. */
   readonly destinations: readonly string[];
+  /** The zones of the configuration file, with their accounts. */
+  readonly zones: Zones;
   /** Returns the disk of the embedded Postgres and its growth; null where they are not read. */
   readonly readDisk: (() => Promise<(DiskSpace & DailyGrowth) | null>) | null;
   /** Calls `read` at most once: several conditions, and the metrics, need the same rows. */
@@ -37,6 +40,7 @@ export function openScope(given: GivenScope): Scope {
     pollEveryMs: 0,
     channels: null,
     destinations: [],
+    zones: {},
     readDisk: null,
     ...given,
     once<Rows>(read: Read<Rows>) {
@@ -48,7 +52,7 @@ export function openScope(given: GivenScope): Scope {
   };
 }
 
-/** The subject of a condition: a zone, a channel by name, a silence by number; neither for the whole service. */
+/** The subject of a condition: a zone, a channel or an account by name, a silence by number; neither for the whole service. */
 interface Subject {
   readonly zoneId?: number | null;
   readonly key?: string | number;
@@ -88,7 +92,7 @@ export interface Found {
 interface Definition<Of> {
   /** Its name in answers of the API, as the label of the metric and in /readyz. */
   readonly name: string;
-  readonly of: "service" | "zone" | "channel" | "destination" | "silence";
+  readonly of: "service" | "account" | "zone" | "channel" | "destination" | "silence";
   /** Left out: the name. Stored alerts know it, so it never changes. */
   readonly fingerprint?: string;
   readonly severity: Severity;

@@ -8,6 +8,7 @@ import { readZoneHealth, type ZoneHealth } from "#db/proof/platform-health.ts";
 import { type DiskSpace, describeDisk, formatBytes } from "#lib/disk.ts";
 import { many, showTime } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { DEFAULT_ACCOUNT } from "#model/zones.ts";
 import { defineCondition, type Scope } from "./condition.ts";
 import { COVERAGE_CONDITIONS, isWatched } from "./coverage.ts";
 import { DELIVERY_CONDITIONS } from "./delivery.ts";
@@ -48,7 +49,7 @@ function describeHeld(held: readonly HeldCounts[]): string {
 const REFUSED_MS = 2 * MINUTE_MS;
 
 /** Whether the platform has refused the zone for a while and not answered since. */
-function isRefused({ answeredAt, refusedSince }: ZoneHealth, nowMs: number): boolean {
+export function isRefused({ answeredAt, refusedSince }: ZoneHealth, nowMs: number): boolean {
   if (refusedSince === null || nowMs - refusedSince < REFUSED_MS) return false;
   return answeredAt === null || answeredAt < refusedSince;
 }
@@ -57,24 +58,49 @@ async function readWatched(scope: Scope): Promise<readonly ZoneHealth[]> {
   return (await scope.once(readZoneHealth)).filter((zone) => isWatched(zone, scope.nowMs));
 }
 
-/** There is one alert whatever the number of zones, because there is one key. */
-const credentials = defineCondition<{ zones: readonly ZoneHealth[] }>({
+/** ` of account agency`; nothing if the configuration file has no accounts. */
+function ofAccount(account: string | null): string {
+  return account === null ? "" : ` of account ${account}`;
+}
+
+interface AccountZones {
+  readonly account: string | null;
+  readonly zones: readonly ZoneHealth[];
+}
+
+/** There is one alert per account whatever the number of zones, because there is one key. */
+const credentials = defineCondition<AccountZones>({
   name: "credentials",
-  of: "service",
+  of: "account",
   severity: "critical",
   ready: true,
-  read: async (scope) => [{ zones: await readWatched(scope) }],
-  find({ zones }, { nowMs }) {
+  async read(scope) {
+    const watched = Map.groupBy(
+      await readWatched(scope),
+      ({ zoneId }) => scope.zones[zoneId]?.account ?? null,
+    );
+    if (watched.size === 0) watched.set(null, []);
+    return [...watched].map(([account, zones]) => ({
+      account,
+      zones,
+      // The account of the EDGE_ variables has the alert of a service without other accounts. The zone leads the others to
+      // the routes and the keys of the account.
+      ...(account === null || account === DEFAULT_ACCOUNT
+        ? {}
+        : { key: account, zoneId: zones[0]?.zoneId ?? null }),
+    }));
+  },
+  find({ account, zones }, { nowMs }) {
     const refused = zones.filter((zone) => isRefused(zone, nowMs));
     if (refused.length === 0) return null;
     const codes = [...new Set(refused.map(({ refusedWith }) => refusedWith ?? "refused"))].join(", ");
     const names = refused.map(({ zoneId }) => zoneId).join(", ");
     return {
       since: Math.min(...refused.map(({ refusedSince }) => refusedSince ?? nowMs)),
-      headline: `The platform refuses the access key (${codes}). No events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`,
+      headline: `The platform refuses the access key${ofAccount(account)} (${codes}). No events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`,
     };
   },
-  recovered: () => "The platform accepts the access key again",
+  recovered: ({ account }) => `The platform accepts the access key${ofAccount(account)} again`,
 });
 
 /** A zone without a successful poll for so long needs attention. */
@@ -94,7 +120,9 @@ export function isPolled(zone: ZoneHealth, nowMs: number, pollEveryMs: number): 
   );
 }
 
-const unpolled = defineCondition<ZoneHealth & { pauses: readonly Pause[] }>({
+type Unpolled = ZoneHealth & { readonly pauses: readonly Pause[]; readonly account: string | null };
+
+const unpolled = defineCondition<Unpolled>({
   name: "unpolled",
   of: "zone",
   fingerprint: "quiet",
@@ -102,7 +130,10 @@ const unpolled = defineCondition<ZoneHealth & { pauses: readonly Pause[] }>({
   isShownEarly: true,
   async read(scope) {
     const pauses = await readPauses(scope.db);
-    return (await readWatched(scope)).map((zone) => ({ ...zone, pauses }));
+    return (await readWatched(scope)).map((zone) => {
+      const account = scope.zones[zone.zoneId]?.account ?? null;
+      return { ...zone, pauses, account };
+    });
   },
   find(zone, { nowMs, pollEveryMs, isOpen }) {
     const { zoneId, polledThrough, watchedSince } = zone;
@@ -124,20 +155,16 @@ const unpolled = defineCondition<ZoneHealth & { pauses: readonly Pause[] }>({
 
 /** Returns why the zone is not polled, as far as it is known. */
 function explain(
-  {
-    zoneId,
-    answeredAt,
-    refusedSince,
-    refusedWith,
-    pauses,
-  }: ZoneHealth & { readonly pauses: readonly Pause[] },
+  { zoneId, answeredAt, refusedSince, refusedWith, pauses, account }: Unpolled,
   nowMs: number,
 ): string {
   if (refusedSince !== null && refusedSince > (answeredAt ?? 0))
-    return `: the platform refuses the access key for zone ${zoneId} (${refusedWith ?? "refused"})`;
-  const account = pauses.find((pause) => pause.zoneId === null && pause.until > nowMs);
-  if (account !== undefined)
-    return `: the platform refuses the requests for every zone (429) until ${showTime(account.until)} UTC`;
+    return `: the platform refuses the access key${ofAccount(account)} for zone ${zoneId} (${refusedWith ?? "refused"})`;
+  const whole = pauses.find(
+    (pause) => pause.zoneId === null && pause.until > nowMs && pause.account === (account ?? DEFAULT_ACCOUNT),
+  );
+  if (whole !== undefined)
+    return `: the platform refuses the requests for every zone${ofAccount(account)} (429) until ${showTime(whole.until)} UTC`;
   const own = pauses.find((pause) => pause.zoneId === zoneId);
   if (own === undefined) return "";
   return own.until > nowMs

@@ -14,7 +14,8 @@ import {
 } from "#model/kinds.ts";
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
+import { accountEntry } from "./accounts-entry.ts";
+import { accounts, channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
 import { signInEntry } from "./sign-in-entry.ts";
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
@@ -51,6 +52,7 @@ const zoneLabels = z
   .record(labelName, z.array(labelValue).min(1))
   .optional()
   .describe("labels of the zone, from zones; the zone must have every named label, with one of its values");
+const account = accounts.optional().describe("accounts of the zone, from accounts");
 const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
 const labels = z.array(z.enum(EQUAL_LABELS));
@@ -61,6 +63,7 @@ const matchers = z
   .strictObject({
     zone: zones.optional().describe("numbers, or names from zones"),
     zone_labels: zoneLabels,
+    account,
     rule: rules.optional(),
     severity: z.array(z.enum(SEVERITIES)).min(1).optional(),
     kind: z.array(z.enum(SUBJECT_KINDS)).min(1).optional(),
@@ -165,6 +168,7 @@ const knownSource = z
   .strictObject({
     zone: zones.optional().describe("if missing, every zone"),
     zone_labels: zoneLabels,
+    account,
     ip: z
       .array(z.string().refine(isAddressPattern, "must be an address or a network (198.51.100.0/24)"))
       .min(1)
@@ -185,6 +189,7 @@ const knownSource = z
 
 const MAX_KNOWN = 200;
 const MAX_DESTINATIONS = 20;
+const MAX_ACCOUNTS = 100;
 
 const WORD_RULE = "must be a word of 1 to 60 printable characters, in quotes if it is a number";
 const actionWords = z
@@ -250,6 +255,14 @@ export const configFile = z
       )
       .optional()
       .describe("destinations to which events are forwarded"),
+    accounts: z
+      .record(entryName, accountEntry)
+      .refine(
+        (entries) => Object.keys(entries).length <= MAX_ACCOUNTS,
+        `must be at most ${MAX_ACCOUNTS} accounts`,
+      )
+      .optional()
+      .describe("more accounts of the platform beside that of EDGE_API_KEY; read at the start"),
     zones: z
       .record(
         z.string().regex(/^[1-9]\d{0,9}$/, "must be a zone's number"),
@@ -315,6 +328,7 @@ export const configFile = z
             z.strictObject({
               zone: zones.optional(),
               zone_labels: zoneLabels,
+              account,
               rule: rules.optional(),
               ...sensitivity,
             }),

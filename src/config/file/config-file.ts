@@ -13,17 +13,21 @@ import { MAX_LINKS } from "#model/alert-message.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import type { Schedule } from "#model/schedule.ts";
+import type { Zones } from "#model/zones.ts";
 import { readSmallFile } from "../secret-file.ts";
+import { type Account, readAccounts } from "./accounts-entry.ts";
 import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
 import { readChannel, readDestination } from "./read-destinations.ts";
 import type { ReferenceContext } from "./read-entry.ts";
-import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
+import { looseZonesOf, resolveZone } from "./resolve-zones.ts";
 import { readSignIn, type SignIn } from "./sign-in-entry.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** The settings of the file. A running service reads all but actions, schedule and destinations again. */
+/** The settings of the file. A running service reads all but accounts, actions, schedule and destinations again. */
 export interface Alerting {
+  /** The accounts of the file, beside that of the EDGE_ variables. */
+  readonly accounts: readonly Account[];
   readonly channels: readonly ChannelConfig[];
   /** Destinations of forwarded events. */
   readonly destinations: readonly DestinationConfig[];
@@ -46,6 +50,8 @@ export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
   readonly publicUrl: string | null;
   /** The threshold score if the file sets none. */
   readonly spikeZ: number;
+  /** The account of the EDGE_ variables. */
+  readonly edge: { readonly url: string | null; readonly zones: readonly number[] };
 }
 
 /** Returns the settings without a file: every alert goes to every channel. */
@@ -53,16 +59,18 @@ export function defaultAlerting(
   options: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">,
 ): Alerting {
   const { channels } = options;
-  return toAlerting({}, { channels, destinations: [], knownSources: [], signIn: null }, options);
+  const read = { accounts: [], channels, destinations: [], knownSources: [], signIn: null };
+  return toAlerting({}, read, { ...options, zones: {} });
 }
 
-type Read = Pick<Alerting, "channels" | "destinations" | "signIn"> & Pick<Detection, "knownSources">;
+type Read = Pick<Alerting, "accounts" | "channels" | "destinations" | "signIn"> &
+  Pick<Detection, "knownSources">;
 
 /** Returns the settings of a file without mistakes, with the default of each setting that it does not have. */
 function toAlerting(
   file: ConfigFile,
   { knownSources, ...read }: Read,
-  { publicUrl, spikeZ }: Pick<ConfigFileOptions, "publicUrl" | "spikeZ">,
+  { publicUrl, spikeZ, zones }: Pick<ConfigFileOptions, "publicUrl" | "spikeZ"> & { readonly zones: Zones },
 ): Alerting {
   const {
     z = spikeZ,
@@ -70,10 +78,11 @@ function toAlerting(
     sources = "on",
     verify_crawlers: verifyCrawlers = true,
   } = file.detection ?? {};
-  const overrides = (file.detection?.overrides ?? []).map((one) => toOverride(one, file.zones));
+  const overrides = (file.detection?.overrides ?? []).map((one) => toOverride(one, zones));
   const routing = toRouting(
     file,
     read.channels.map(({ name }) => name),
+    zones,
   );
   return {
     ...read,
@@ -115,19 +124,18 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     : entries === undefined
       ? options.channels.map(({ name }) => name)
       : null;
+  const accounts = readAccounts(isObject(input) ? input["accounts"] : undefined, context, mistakes);
+  const zones = looseZonesOf(input, accounts, options.edge.zones);
   const forward = isObject(input) && isObject(input["forward"]) ? Object.entries(input["forward"]) : [];
-  const forwardContext = { ...context, zones: looseZonesOf(input) };
+  const forwardContext = { ...context, zones };
   const destinations = forward.flatMap(
     ([name, entry]) => readDestination(name, entry, forwardContext, mistakes) ?? [],
   );
-  mistakes.push(...findMismatches(input, names, MAX_LINKS - consoleLinks(options.publicUrl).length));
-  const signIn = readSignIn(
-    isObject(input) ? input["sign_in"] : undefined,
-    { ...context, zones: toZones(parsed.data?.zones) },
-    mistakes,
-  );
+  const mostLinks = MAX_LINKS - consoleLinks(options.publicUrl).length;
+  mistakes.push(...findMismatches(input, names, { mostLinks, zones }));
+  const signIn = readSignIn(isObject(input) ? input["sign_in"] : undefined, { ...context, zones }, mistakes);
   const known = mistakes.length > 0 ? [] : (parsed.data?.detection?.known_sources ?? []);
-  const knownSources = known.flatMap((one) => toKnown(one, parsed.data?.zones));
+  const knownSources = known.flatMap((one) => toKnown(one, zones));
   const tooMany = findTooManyKnown(knownSources, { nowMs: systemClock() });
   if (tooMany !== null) mistakes.push(`detection.known_sources: ${tooMany.count} patterns: ${tooMany.rule}`);
   const digestChannels = parsed.data?.digest?.channels ?? [];
@@ -139,7 +147,11 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const alerting = toAlerting(parsed.data, { channels, destinations, knownSources, signIn }, options);
+  const alerting = toAlerting(
+    parsed.data,
+    { accounts, channels, destinations, knownSources, signIn },
+    { ...options, zones },
+  );
   return { alerting, mistakes: [], channels: names };
 }
 
@@ -151,14 +163,14 @@ function consoleLinks(publicUrl: string | null): Routing["links"] {
 
 type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[number];
 
-function toOverride({ zone, zone_labels, ...rest }: Override, zones: ConfigFile["zones"]) {
-  return dropUnset({ zone: resolveZone({ zone, zone_labels }, toZones(zones)), ...rest });
+function toOverride({ zone, zone_labels, account, ...rest }: Override, zones: Zones) {
+  return dropUnset({ zone: resolveZone({ zone, zone_labels, account }, zones), ...rest });
 }
 
 type Known = NonNullable<NonNullable<ConfigFile["detection"]>["known_sources"]>[number];
 
-function toKnown({ zone, zone_labels, reason, until, ...patterns }: Known, zones: ConfigFile["zones"]) {
-  const zoneIds = resolveZone({ zone, zone_labels }, toZones(zones)) ?? null;
+function toKnown({ zone, zone_labels, account, reason, until, ...patterns }: Known, zones: Zones) {
+  const zoneIds = resolveZone({ zone, zone_labels, account }, zones) ?? null;
   const untilMs = until === undefined ? null : Date.parse(until);
   return KNOWN_KINDS.flatMap((kind) =>
     (patterns[kind] ?? []).map((pattern): KnownSource => ({ kind, pattern, zoneIds, reason, untilMs })),

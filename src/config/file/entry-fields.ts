@@ -110,6 +110,9 @@ export const zones = z
   .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
   .min(1);
 
+/** The names of accounts where a matcher or a role refers to them. */
+export const accounts = z.array(z.string()).min(1);
+
 const START_RULE = "must be now, all, or a time before now such as -72h";
 const BATCH_RULE = "must be a whole number from 1 to 5000";
 

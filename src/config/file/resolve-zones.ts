@@ -1,34 +1,38 @@
 import { z } from "zod";
 import { isObject } from "#lib/json.ts";
 import { closestName } from "#lib/text.ts";
-import type { Zones } from "#model/zones.ts";
-import type { ConfigFile } from "./config-file-schema.ts";
+import { DEFAULT_ACCOUNT, type Zones } from "#model/zones.ts";
+import type { Account } from "./accounts-entry.ts";
 import { type Place, toPath } from "./describe-issues.ts";
-import { zones as zonesEntry } from "./entry-fields.ts";
+import { accounts as accountsEntry, zones as zonesEntry } from "./entry-fields.ts";
 
 interface NamedZones {
   readonly zone?: readonly (number | string)[] | undefined;
   readonly zone_labels?: Readonly<Record<string, readonly string[]>> | undefined;
-}
-
-export function toZones(entries: ConfigFile["zones"] = {}): Zones {
-  return Object.fromEntries(
-    Object.entries(entries).map(([id, { name, labels }]) => [
-      id,
-      { name: name ?? null, labels: labels ?? {} },
-    ]),
-  );
+  readonly account?: readonly string[] | undefined;
 }
 
 /**
- * Returns the numbers of the zones that a matcher names by number, name or label. Returns undefined if it names none,
- * which means every zone. The alerting code then works with numbers only.
+ * Returns the numbers of the zones that a matcher names by number, name, label or account. Returns undefined if it names
+ * none, which means every zone. The alerting code then works with numbers only.
  */
-export function resolveZone({ zone, zone_labels: labels }: NamedZones, zones: Zones): number[] | undefined {
-  const named = zone?.flatMap((one) => (typeof one === "number" ? [one] : idsNamed(one, zones)));
-  const labelled = labels === undefined ? undefined : idsLabelled(labels, zones);
-  if (named === undefined || labelled === undefined) return named ?? labelled;
-  return named.filter((id) => labelled.includes(id));
+export function resolveZone(
+  { zone, zone_labels: labels, account }: NamedZones,
+  zones: Zones,
+): number[] | undefined {
+  const given = [
+    zone?.flatMap((one) => (typeof one === "number" ? [one] : idsNamed(one, zones))),
+    labels && idsLabelled(labels, zones),
+    account && idsOf(account, zones),
+  ].filter((ids) => ids !== undefined);
+  const [first, ...others] = given;
+  return first?.filter((id) => others.every((ids) => ids.includes(id)));
+}
+
+function idsOf(accounts: readonly string[], zones: Zones): number[] {
+  return Object.entries(zones).flatMap(([id, { account }]) =>
+    account !== undefined && accounts.includes(account) ? [Number(id)] : [],
+  );
 }
 
 function idsNamed(name: string, zones: Zones): number[] {
@@ -41,21 +45,57 @@ function idsLabelled(wanted: Readonly<Record<string, readonly string[]>>, zones:
   return Object.entries(zones).flatMap(([id, { labels }]) => (isMeant(labels) ? [Number(id)] : []));
 }
 
-/** Returns the zones of a file that may have mistakes. */
-export function looseZonesOf(input: unknown): Zones {
+/**
+ * Returns the zones of a file that may have mistakes. If it has accounts, each zone of an account has the account's name
+ * also as a label, so that messages, lists and metrics show it. `others` are the zones of the EDGE_ variables.
+ */
+export function looseZonesOf(input: unknown, accounts: readonly Account[], others: readonly number[]): Zones {
   const given = isObject(input) && isObject(input["zones"]) ? input["zones"] : {};
   const entries = Object.entries(given).map(([id, zone]) => {
     const { name, labels } = isObject(zone) ? zone : {};
     const isRight = isObject(labels) && Object.values(labels).every((label) => typeof label === "string");
     return [id, { name: typeof name === "string" ? name : null, labels: isRight ? labels : {} }];
   });
-  return Object.fromEntries(entries) as Zones;
+  const zones = Object.fromEntries(entries) as Zones;
+  if (accounts.length === 0) return zones;
+  const owned = [{ name: DEFAULT_ACCOUNT, zoneIds: others }, ...accounts].flatMap(
+    ({ name: account, zoneIds }) =>
+      zoneIds.map((id) => {
+        const { name = null, labels = {} } = zones[id] ?? {};
+        return [id, { name, labels: { ...labels, account }, account }];
+      }),
+  );
+  return { ...zones, ...Object.fromEntries(owned) };
 }
 
 /** Returns a mistake for every matcher or destination that names a zone that is not in `zones`, and for every name given twice. */
 export function findZoneMistakes(places: readonly Place[], zones: Zones): string[] {
-  const named = places.flatMap((place) => [...findUnknown(place, zones), ...findUnmatched(place, zones)]);
+  const named = places.flatMap((place) => [
+    ...findUnknown(place, zones),
+    ...findUnknownAccounts(place, zones),
+    ...findOwnAccountLabel(place, zones),
+    ...findUnmatched(place, zones),
+  ]);
   return [...findNamedTwice(zones), ...named];
+}
+
+function findUnknownAccounts({ path, schema, value }: Place, zones: Zones): string[] {
+  if (schema !== accountsEntry || !Array.isArray(value)) return [];
+  const known = [...new Set(Object.values(zones).flatMap(({ account }) => account ?? []))];
+  return value.flatMap((name: unknown, index) =>
+    typeof name !== "string" || known.includes(name)
+      ? []
+      : [
+          `${toPath([...path, index])}: ${JSON.stringify(name)}: is not an account: ${known.length === 0 ? "there is none in accounts" : `must be one of ${known.join(", ")}`}`,
+        ],
+  );
+}
+
+function findOwnAccountLabel({ path }: Place, zones: Zones): string[] {
+  const [part, id, member, label, more] = path;
+  const isLabel = part === "zones" && member === "labels" && label === "account" && more === undefined;
+  if (!isLabel || zones[Number(id)]?.account === undefined) return [];
+  return [`${toPath(path)}: must be left out: the account's name is this label`];
 }
 
 function findNamedTwice(zones: Zones): string[] {
@@ -81,20 +121,20 @@ function findUnknown({ path, schema, value }: Place, zones: Zones): string[] {
 
 const matcher = z.object({
   zone: zonesEntry.optional(),
-  zone_labels: z.record(z.string(), z.array(z.string())),
+  zone_labels: z.record(z.string(), z.array(z.string())).optional(),
+  account: accountsEntry.optional(),
 });
 
-/** Returns a mistake if no zone has the labels of a matcher, or if no zone that it names has them. */
+/** Returns a mistake if no zone has the labels of a matcher, or if no zone that it names has them, or its account. */
 function findUnmatched({ path, value }: Place, zones: Zones): string[] {
-  const { data } = matcher.safeParse(value);
-  if (
-    data === undefined ||
-    data.zone?.some((one) => resolveZone({ zone: [one] }, zones)?.length === 0) === true
-  )
-    return [];
-  if (resolveZone({ zone_labels: data.zone_labels }, zones)?.length === 0)
+  const { zone, zone_labels, account } = matcher.safeParse(value).data ?? {};
+  const matchesNone = (named: NamedZones) => resolveZone(named, zones)?.length === 0;
+  if (zone?.some((one) => matchesNone({ zone: [one] })) || matchesNone({ account })) return [];
+  if (matchesNone({ zone_labels }))
     return [`${toPath(path)}.zone_labels: must be labels that one zone in zones has together`];
-  return resolveZone(data, zones)?.length === 0
-    ? [`${toPath(path)}.zone: must name a zone that has the zone_labels`]
+  if (matchesNone({ zone, zone_labels }))
+    return [`${toPath(path)}.zone: must name a zone that has the zone_labels`];
+  return matchesNone({ zone, zone_labels, account })
+    ? [`${toPath(path)}.account: must have a zone that the other matchers name`]
     : [];
 }

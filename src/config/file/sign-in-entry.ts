@@ -5,7 +5,7 @@ import type { Secret } from "#lib/secret.ts";
 import { PERSON_ROLES } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import { checkAddress } from "../check-opening.ts";
-import { toField, toShape, zones as zonesEntry } from "./entry-fields.ts";
+import { accounts, toField, toShape, zones as zonesEntry } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";
 import { resolveZone } from "./resolve-zones.ts";
 
@@ -46,16 +46,21 @@ export function decidesByEmail({ claim, roles }: Pick<SignIn, "claim" | "roles">
 const TEXT_RULE = "must be text of 1 to 200 printable characters";
 const text = z.string(TEXT_RULE).regex(/^[^\p{C}]{1,200}$/u, TEXT_RULE);
 const SCOPES_RULE = "must be a list of scopes, openid among them";
-const ADMIN_RULE = "must not be admin with zone or masked: an admin can create a key without these limits";
+const ADMIN_RULE =
+  "must not be admin with zone, account or masked: an admin can create a key without these limits";
 
 const grant = z
   .strictObject({
     role: z.enum(PERSON_ROLES),
     zone: zonesEntry.optional().describe("numbers, or names from zones; if missing, every zone"),
+    account: accounts
+      .optional()
+      .describe("accounts whose zones the person may see; with zone, both must match"),
     masked: z.boolean().optional().describe("whether the person sees no raw record, and addresses masked"),
   })
   .refine(
-    ({ role, zone, masked }) => role !== "admin" || (zone === undefined && masked !== true),
+    ({ role, zone, account, masked }) =>
+      role !== "admin" || (zone === undefined && account === undefined && masked !== true),
     ADMIN_RULE,
   );
 
@@ -95,9 +100,9 @@ export function readSignIn(
   mistakes.push(...refused.map((mistake) => `sign_in.issuer: ${mistake}`));
   const { data } = entry.safeParse(values);
   if (data === undefined) return null;
-  const grants = Object.entries(data.roles).map(([value, { role, zone, masked = false }]) => [
+  const grants = Object.entries(data.roles).map(([value, { role, zone, account, masked = false }]) => [
     value,
-    { role, zoneIds: resolveZone({ zone }, zones) ?? null, isMasked: masked },
+    { role, zoneIds: resolveZone({ zone, account }, zones) ?? null, isMasked: masked },
   ]);
   return {
     ...data,

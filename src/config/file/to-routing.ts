@@ -12,16 +12,16 @@ import { closestName } from "#lib/text.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
+import type { Zones } from "#model/zones.ts";
 import { type ConfigFile, channelName, configFile, link, type RouteEntry } from "./config-file-schema.ts";
 import { listPlaces, type Place, toPath } from "./describe-issues.ts";
-import { findZoneMistakes, looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
+import { findZoneMistakes, resolveZone } from "./resolve-zones.ts";
 
 /** Returns the file's routes with all settings filled in. A route inherits missing settings from the route above it. */
-export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
+export function toRouting(file: ConfigFile, channels: readonly string[], zones: Zones): Routing {
   const { route, inhibit = [], quiet_hours: quiet = [], links = [] } = file;
-  const zones = toZones(file.zones);
   const toMatchers: ToMatchers = (entry = {}) => {
-    const { zone: _, zone_labels: __, ...rest } = entry;
+    const { zone: _, zone_labels: __, account: ___, ...rest } = entry;
     const zone = resolveZone(entry, zones);
     return zone === undefined ? rest : { ...rest, zone };
   };
@@ -82,7 +82,7 @@ function toRoute(
 export function findMismatches(
   input: unknown,
   channels: readonly string[] | null,
-  mostLinks: number,
+  { mostLinks, zones }: { readonly mostLinks: number; readonly zones: Zones },
 ): string[] {
   const places = listPlaces(configFile, input);
   const unknown = places.flatMap(({ path, schema, value }) => {
@@ -98,12 +98,7 @@ export function findMismatches(
         part === "route" && more === undefined && (key === "matchers" || key === "continue"),
     )
     .map(({ path }) => `${toPath(path)}: must be left out: the first route matches every alert`);
-  return [
-    ...unknown,
-    ...needless,
-    ...findZoneMistakes(places, looseZonesOf(input)),
-    ...findUnseenLinks(places, mostLinks),
-  ];
+  return [...unknown, ...needless, ...findZoneMistakes(places, zones), ...findUnseenLinks(places, mostLinks)];
 }
 
 /** Returns a mistake for each link that no message would show, because enough links without matchers come before it. */

@@ -136,6 +136,9 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
     digest: madeOf("Show the digest of a week.", async () => [
       (await import("#health/digest.ts")).showDigest,
     ]),
+    accounts: madeOf("List the accounts of the platform and their state.", async () => [
+      (await import("#health/service/accounts.ts")).listAccounts,
+    ]),
     zones: madeOf("List zones and their state.", async () => [
       (await import("#health/service/zones.ts")).listZones,
     ]),
@@ -213,7 +216,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
   },
   "The platform:": {
     edge: written("Call the edge platform's API.", async () =>
-      (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),
+      (await import("./edge/edge.ts")).edgeCommand((asked) => requireEdge(readConfig(), asked)),
     ),
     emulator: written(
       "Run an emulator of the edge platform: its eleven operations over seeded WAF traffic.",

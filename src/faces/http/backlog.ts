@@ -6,14 +6,16 @@ import type { Database } from "#db/client.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { countGapHours, countOpenAlerts, readServiceStatus } from "#db/health/service-status.ts";
-import { readBudget } from "#db/ingest/request-budgets.ts";
+import { readBudgets } from "#db/ingest/request-budgets.ts";
 import { readUndecided } from "#db/proof/coverage-report.ts";
-import { readSuspicions } from "#db/proof/platform-health.ts";
+import { readSuspicions, readZoneHealth } from "#db/proof/platform-health.ts";
 import { readReopenedHours } from "#db/proof/reopen-hours.ts";
 import { sumDestinations } from "#delivery/forwarding/destinations.ts";
 import { judgeableHours } from "#detection/rules/find-late.ts";
 import { countConditions, openServiceScope } from "#health/service/attention.ts";
+import { isRefused } from "#jobs/health/conditions/service.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { labelAccount } from "#model/zones.ts";
 import type { QueryContext } from "#operations/operation.ts";
 import { hoursToLoss } from "#proof/rules/hour-status.ts";
 import { UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
@@ -58,7 +60,12 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
   const channels = await scope.once(readChannelStatuses);
   const names = service.alerting().destinations.map(({ name }) => name);
   const archives = await readZoneArchives(db);
-  const budget = await readBudget(db, service.requestBudget);
+  const { accounts } = service;
+  const budgets = await readBudgets(
+    db,
+    accounts.map(({ budget }) => budget),
+  );
+  const refused = (await scope.once(readZoneHealth)).filter((zone) => isRefused(zone, now));
   return {
     service: [
       {
@@ -69,10 +76,14 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
           () => false,
           () => true,
         ),
-        edge_budget_tokens: budget?.tokens ?? Number.NaN,
-        edge_paused: budget?.isPaused ?? false,
       },
     ],
+    accounts: accounts.map(({ name, zoneIds: own }, index) => ({
+      ...labelAccount(accounts, name),
+      edge_budget_tokens: budgets[index]?.tokens ?? Number.NaN,
+      edge_paused: budgets[index]?.isPaused ?? false,
+      edge_key_refused: refused.some(({ zoneId }) => own.includes(zoneId)),
+    })),
     alerts: (await countOpenAlerts(db)).map(({ count, ...labels }) => ({ ...labels, alerts: count })),
     conditions: await countConditions(scope),
     channels: channels.map(({ channel, state, waiting, dead }) => ({
@@ -125,8 +136,15 @@ const GAUGES: Gauges = {
       channels_down: "Channels that are not tried because they keep failing or are disabled.",
       pseudonym_key_missing:
         "1 while this process lacks the key with which the pseudonyms in the database were made.",
+    },
+  },
+  // The label is missing if there is only one account, that of the EDGE_ variables.
+  accounts: {
+    labels: ["account"],
+    help: {
       edge_budget_tokens: "Requests that all replicas together may send at once.",
       edge_paused: "1 while the requests for every zone are paused because the platform answered 429.",
+      edge_key_refused: "1 while the platform refuses the access key for a zone.",
     },
   },
   alerts: { labels: ["state", "kind"], help: { alerts: "Alerts that are not resolved." } },
@@ -202,7 +220,7 @@ export function createBacklogGauges(
     isReadable.set(backlog === null ? 0 : 1);
     for (const { part, name, labels, gauge: metric } of gauges) {
       metric.reset();
-      if (backlog === null && labels.length === 0) metric.set(Number.NaN);
+      if (backlog === null && (labels.length === 0 || part === "accounts")) metric.set(Number.NaN);
       for (const item of (backlog?.[part as keyof Backlog] ?? []) as readonly Item[]) {
         const own = labels.flatMap((label) => (label in item ? [[label, String(item[label])]] : []));
         const zone = item["zoneId"] === undefined ? {} : labelsOf(Number(item["zoneId"]));

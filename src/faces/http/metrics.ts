@@ -79,9 +79,11 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     pages: counter("pages_total", "Pages of the platform that were read.", ["route", ...ZONE, "result"]),
     /** `result`: new, known, quarantined or held (the pseudonym key is missing). */
     events: counter("events_total", "Entries in the pages that were read.", [...ZONE, "route", "result"]),
+    /** `account` is missing if there is only that of the EDGE_ variables. */
     edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
       "operation",
       "outcome",
+      "account",
     ]),
     /** `priority`: normal or low. */
     edgeWait: histogram(

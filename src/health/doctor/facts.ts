@@ -8,6 +8,8 @@ import type { ServiceLife } from "#jobs/health/conditions/processes.ts";
 export type Fact<Value> = { readonly value: Value } | { readonly failed: string };
 
 export interface PlatformFacts {
+  /** Null if there is only the account of the EDGE_ variables. */
+  readonly account: string | null;
   readonly host: string;
   /** The roles that the platform lists for the access key; null if its list does not have the key. */
   readonly roles: Fact<readonly string[] | null>;
@@ -77,8 +79,8 @@ export interface LooseFacts {
 export interface DoctorFacts {
   /** The version of this program. */
   readonly version: string;
-  /** Null if no platform is configured. */
-  readonly platform: PlatformFacts | null;
+  /** By account; empty if no platform is configured. */
+  readonly platform: readonly PlatformFacts[];
   /** The conditions of the service, as its tables say; empty if the database cannot be read. */
   readonly conditions: readonly Examined[];
   readonly postgres: Fact<PostgresFacts>;

@@ -26,6 +26,7 @@ import {
 
 const CHECKS: Readonly<Record<Examined["condition"]["of"], string>> = {
   service: "service",
+  account: "service",
   zone: "zone",
   channel: "channels",
   destination: "forward",
@@ -47,7 +48,7 @@ export function judge(facts: DoctorFacts): Finding[] {
   const { postgres } = facts;
   const dayBytes = "value" in postgres ? postgres.value.dayBytes : null;
   return [
-    ...judgePlatform(facts.platform),
+    ...(facts.platform.length === 0 ? [NO_PLATFORM] : facts.platform.flatMap(judgePlatform)),
     ...facts.conditions.flatMap(judgeCondition),
     ...judgePostgres(postgres),
     ...judgeRedis(facts.redis),
@@ -66,28 +67,26 @@ export function judge(facts: DoctorFacts): Finding[] {
   ];
 }
 
-function judgePlatform(platform: PlatformFacts | null): Finding[] {
-  if (platform === null)
-    return [
-      note(
-        "platform",
-        "No platform is configured here.",
-        "Set EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES to those of the service.",
-      ),
-    ];
-  const { host, roles, zones, offsetMs } = platform;
+const NO_PLATFORM = note(
+  "platform",
+  "No platform is configured here.",
+  "Set EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES to those of the service.",
+);
+
+function judgePlatform({ account, host, roles, zones, offsetMs }: PlatformFacts): Finding[] {
+  const of = account === null ? "" : ` of account ${account}`;
   return [
-    ...judgeKey(roles, host),
+    ...judgeKey(roles, host, of),
     ...zones.map(({ zoneId, failed }) =>
       failed === null
-        ? ok("zone", `The key may search the events of zone ${zoneId}.`)
+        ? ok("zone", `The key${of} may search the events of zone ${zoneId}.`)
         : problem(
             "zone",
-            `A search of zone ${zoneId} failed: ${failed}.`,
+            `A search of zone ${zoneId}${of} failed: ${failed}.`,
             "Correct that; until then the zone is not copied.",
           ),
     ),
-    ...(zones.length > 0
+    ...(zones.length > 0 || account !== null
       ? []
       : [
           note(
@@ -102,12 +101,12 @@ function judgePlatform(platform: PlatformFacts | null): Finding[] {
   ];
 }
 
-function judgeKey(roles: PlatformFacts["roles"], host: string): Finding[] {
+function judgeKey(roles: PlatformFacts["roles"], host: string, of: string): Finding[] {
   if ("failed" in roles)
     return [
       warning(
         "platform",
-        `The platform at ${host} did not list the account's keys: ${roles.failed}.`,
+        `The platform at ${host} did not list the account's keys${of}: ${roles.failed}.`,
         "Correct that. If the key may not list keys and the zones below are fine, nothing is to be done.",
       ),
     ];
@@ -116,12 +115,12 @@ function judgeKey(roles: PlatformFacts["roles"], host: string): Finding[] {
     return [
       warning(
         "platform",
-        `The platform at ${host} accepts the key, but its list of keys does not have the key.`,
+        `The platform at ${host} accepts the key${of}, but its list of keys does not have the key.`,
         "Check whether the key belongs to another account, or has been deleted.",
       ),
     ];
   const named = value.length === 0 ? "no role" : value.join(", ");
-  return [ok("platform", `The platform at ${host} accepts the key; its roles: ${named}.`)];
+  return [ok("platform", `The platform at ${host} accepts the key${of}; its roles: ${named}.`)];
 }
 
 function judgeChannels({ channels, configFile, consoleUrl }: DoctorFacts): Finding[] {

@@ -46,6 +46,7 @@ export async function openServiceScope(
     zoneIds: [...new Set([...seen, ...visible])],
     pollEveryMs: service.pollEveryMs,
     channels: channels === null ? null : [...channels],
+    zones: service.alerting().routing.zones ?? {},
     destinations: service.alerting().destinations.map(({ name }) => name),
   });
 }

@@ -6,7 +6,7 @@ import { listAlerts } from "#db/alerts/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
 import { readNewestAdvice } from "#db/detection/rule-history.ts";
 import { type RuleRow, readActivity, readRuleSparklines, readRules } from "#db/detection/rules.ts";
-import { readBudget } from "#db/ingest/request-budgets.ts";
+import { type RequestBudget, readBudgets } from "#db/ingest/request-budgets.ts";
 import { bucketEnd, bucketStart } from "#detection/rules/detection-settings.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
@@ -100,7 +100,7 @@ const Overview = z
       .object({ tokens: z.number(), ratePerSecond: z.number(), isPaused: z.boolean() })
       .nullable()
       .describe(
-        "Requests to the platform that are left now. Null if the key is for some zones only, or before the first request.",
+        "Requests to the platform that are left now, of all accounts together. Null if the key is for some zones only, or before the first request.",
       ),
   })
   .meta({ id: "Overview" });
@@ -134,14 +134,15 @@ async function readOverview(
   const { db, now, caller, zones: readNames, service } = asked;
   // A key of some zones sees nothing of the service as a whole.
   const isWhole = caller.zoneIds === null;
+  const budgets = service.accounts.map(({ budget }) => budget);
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const [activity, coverage, budget, described, alerts, rules, view] = await Promise.all([
+  const [activity, coverage, tokens, described, alerts, rules, view] = await Promise.all([
     readActivity(db, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(db, now, { zoneId, ...recent }))),
-    isWhole ? readBudget(db, service.requestBudget) : null,
+    isWhole ? readBudgets(db, budgets) : [],
     describeZones(db, seen, { now, names: readNames() }),
     readAlerts(db, zoneIds, span),
     readTopRules(db, zoneIds, span),
@@ -167,7 +168,20 @@ async function readOverview(
     alerts: alerts.map((row) => toAlert(row, view)),
     rules,
     attention: attention.map(({ kind, zoneId, text }) => ({ kind, zoneId, text })),
-    requestBudget: budget === null ? null : { ...budget, ratePerSecond: service.requestBudget.ratePerSecond },
+    requestBudget: sumBudgets(budgets, tokens),
+  };
+}
+
+function sumBudgets(
+  budgets: readonly RequestBudget[],
+  read: Awaited<ReturnType<typeof readBudgets>>,
+): z.infer<typeof Overview>["requestBudget"] {
+  const known = read.filter((one) => one !== null);
+  if (known.length === 0) return null;
+  return {
+    tokens: known.reduce((sum, { tokens }) => sum + tokens, 0),
+    ratePerSecond: budgets.reduce((sum, one) => sum + one.ratePerSecond, 0),
+    isPaused: known.every(({ isPaused }) => isPaused),
   };
 }
 

@@ -22,6 +22,9 @@ export const Zone = z
     id: z.number().int(),
     name: Name.nullable().describe("Name of the zone in the configuration file."),
     labels: z.record(z.string(), Name),
+    account: Name.nullable().describe(
+      "The account of the platform whose key reads the zone; null if the configuration file has no accounts.",
+    ),
     firstHour: IsoTime.describe("Start of the first hour that Longwatch has watched."),
     newestEventAt: IsoTime.nullable().describe("Null if no event of the last four days is stored."),
     searchedThrough: IsoTime.nullable(),
@@ -132,6 +135,7 @@ export async function describeZones(
       id: zoneId,
       name: names[zoneId]?.name ?? null,
       labels: { ...names[zoneId]?.labels },
+      account: names[zoneId]?.account ?? null,
       firstHour: toIso(firstHour),
       newestEventAt: toIsoOrNull(known?.newestAt ?? null),
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),

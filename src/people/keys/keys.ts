@@ -6,8 +6,9 @@ import { escapeText } from "#lib/text.ts";
 import { ROLES } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
 import { IsoTime, Name, notFound, pageOf, pageQuery, Text, toPage, ZoneNumber } from "#operations/fields.ts";
-import { defineChange, defineQuery } from "#operations/operation.ts";
+import { type Changing, defineChange, defineQuery } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
+import { nameKnown } from "#operations/require-known.ts";
 import {
   ADMIN_EXPIRES,
   ADMIN_RULE,
@@ -96,6 +97,13 @@ const create = defineChange({
       .nullable()
       .default(null)
       .describe("The zones that the key is for. Default: every zone."),
+    accounts: z
+      .array(z.string().min(1).max(63))
+      .min(1)
+      .max(100)
+      .nullable()
+      .default(null)
+      .describe("Accounts whose zones of now the key is for, beside `zones`."),
     masked: z.boolean().default(false).describe("The key sees no raw records, and addresses only masked."),
     expires: z
       .string()
@@ -118,16 +126,25 @@ const create = defineChange({
       "keys create --name grafana --role reader",
       "keys create --name siem --role exporter --zones 101,102 --expires 90d",
       "keys create --name support --role reader --masked",
+      "keys create --name agency --role operator --accounts agency-a",
       "keys create --name firewall --role feed --zones 101",
     ],
     help: "A feed key may fetch block lists and nothing else. A reader may read. An exporter may also export. An operator may also acknowledge and silence alerts. An admin may also manage keys. To replace a key, create a second key, switch to it, and revoke the first key.",
     say: ({ key, ...item }) =>
       `${describeKey(item)}\n  ${key}\n\nThe key is shown only this once. Send it in the header AccessKey.\n`,
   },
-  run: async ({ tx, caller }, { name, role, zones, masked, expires, endsWithParent }) => {
+  run: async (changing, { name, role, zones, accounts, masked, expires, endsWithParent }) => {
+    const { tx, caller } = changing;
     const expiresInMs = readExpiry(expires === null ? "never" : expires, role) ?? null;
     const parentKeyId = endsWithParent ? caller.keyId : null;
-    const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs, parentKeyId };
+    const wanted = {
+      name,
+      role,
+      zoneIds: accounts === null ? zones : joinZones(changing, accounts, zones),
+      isMasked: masked,
+      expiresInMs,
+      parentKeyId,
+    };
     const broken = isRestrictedAdmin(wanted) ? ADMIN_RULE : role === "feed" && masked ? FEED_RULE : null;
     if (broken !== null)
       throw new Refusal(400, {
@@ -138,6 +155,25 @@ const create = defineChange({
     return { output: { ...toKeyItem(listed), key: key.reveal() }, audit };
   },
 });
+
+/** Returns the zones and those of the accounts. An account that gets a zone later does not change its keys. */
+function joinZones(
+  { service }: Pick<Changing, "service">,
+  accounts: readonly string[],
+  zones: readonly number[] | null,
+): number[] {
+  const known = service.accounts.map(({ name }) => name);
+  const mistakes = accounts
+    .filter((account) => !known.includes(account))
+    .map((value) => ({
+      field: "accounts",
+      value,
+      rule: `must be accounts of the service (${nameKnown(known)})`,
+    }));
+  if (mistakes.length > 0) throw new Refusal(400, { slug: "invalid-request", mistakes });
+  const own = service.accounts.filter(({ name }) => accounts.includes(name));
+  return [...new Set([...(zones ?? []), ...own.flatMap(({ zoneIds }) => zoneIds)])];
+}
 
 const revoke = defineChange({
   name: "keys.revoke",

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { type Deadline, startDeadline } from "#lib/waiting.ts";
+import { findOwner } from "#model/zones.ts";
 import type { EdgeErrorCode } from "../edge-error.ts";
 import {
   type EdgeCall,
@@ -40,12 +41,12 @@ export interface EdgeTransportOptions {
   /** Revealed at each request, so that it may change. */
   readonly accessKey: Secret;
   /** Admits every attempt. Default: open. */
-  readonly gate?: RequestGate;
+  readonly gate?: RequestGate | undefined;
   /**
    * Total time of a call: connecting, every attempt, every pause between them, the whole body; without the wait at
    * the gate. Default 30 s.
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Maximum size of a decompressed body. Default 64 MiB. */
   readonly maxBodyBytes?: number;
   /** Maximum number of sockets; further calls queue. Default 8. */
@@ -58,7 +59,7 @@ export interface EdgeTransportOptions {
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly onAttempt?: (report: AttemptReport) => void;
   /** Called with an oddity of an answer that was used all the same. */
-  readonly onWarning?: (text: string) => void;
+  readonly onWarning?: ((text: string) => void) | undefined;
 }
 
 export interface StreamLimits {
@@ -154,6 +155,22 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
       closing.abort();
       await pool.destroy();
     },
+  };
+}
+
+interface ZonesTransport {
+  readonly zoneIds: readonly number[];
+  readonly transport: EdgeTransport;
+}
+
+/** Returns a transport that sends each call over the one of its zone; closing it closes all. */
+export function routeByZone(all: readonly [ZonesTransport, ...ZonesTransport[]]): EdgeTransport {
+  const of = ({ zoneId }: EdgeCall) => findOwner(all, zoneId).transport;
+  return {
+    request: (call, signal) => of(call).request(call, signal),
+    stream: (call, limits, signal) => of(call).stream(call, limits, signal),
+    warn: all[0].transport.warn,
+    close: async () => void (await Promise.all(all.map(({ transport }) => transport.close()))),
   };
 }
 

@@ -131,3 +131,11 @@ export function takeTurn<Item>(items: readonly Item[], most: number, turn: numbe
   const first = ((turn - 1) * most) % items.length;
   return [...items.slice(first), ...items.slice(0, first)].slice(0, most);
 }
+
+/** Returns the items of all lists by turns: the first of each list, then the second of each. */
+export function interleave<Item>(lists: readonly (readonly Item[])[]): readonly Item[] {
+  const most = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: most }, (_, index) =>
+    lists.flatMap((list) => list.slice(index, index + 1)),
+  ).flat();
+}

@@ -9,7 +9,7 @@ import { readServerPlace, type ServerPlace } from "#db/health/server-facts.ts";
 import { beatReplica } from "#db/postgres/leases.ts";
 import { doctorCommand } from "#faces/cli/doctor/doctor.ts";
 import { findLocalFolder } from "#faces/cli/doctor/gather-facts.ts";
-import type { DoctorFacts, Finding, PostgresFacts } from "#health/doctor/facts.ts";
+import type { DoctorFacts, Finding, PlatformFacts, PostgresFacts } from "#health/doctor/facts.ts";
 import { judge } from "#health/doctor/judge.ts";
 import type { Examined } from "#jobs/health/conditions/condition.ts";
 import { CONDITIONS } from "#jobs/health/conditions/service.ts";
@@ -271,14 +271,16 @@ const FOUND: Examined = {
     next: { text: "Look.", command: null },
   },
 };
+const PLATFORM: PlatformFacts = {
+  account: null,
+  host: "edge.example",
+  roles: { value: ["UserApi"] },
+  zones: [{ zoneId: 1, failed: null }],
+  offsetMs: { value: 400 },
+};
 const FACTS: DoctorFacts = {
   version: "0.2.0",
-  platform: {
-    host: "edge.example",
-    roles: { value: ["UserApi"] },
-    zones: [{ zoneId: 1, failed: null }],
-    offsetMs: { value: 400 },
-  },
+  platform: [PLATFORM],
   conditions: [],
   tooManyKnown: null,
   postgres: { value: GOOD },
@@ -404,7 +406,7 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
   ["a clock ahead", withPostgres({ offsetMs: 7_000 }), "warning", "Postgres is 7 s ahead of"],
   [
     "a clock behind",
-    { platform: { ...FACTS.platform!, offsetMs: { value: -90_000 } } },
+    { platform: [{ ...PLATFORM, offsetMs: { value: -90_000 } }] },
     "warning",
     "platform is 90 s behind",
   ],
@@ -431,9 +433,15 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
   ["a full disk in ten days", withDisk(10_000_000_000), "warning", "10 days at"],
   [
     "a key that is not listed",
-    { platform: { ...FACTS.platform!, roles: { value: null } } },
+    { platform: [{ ...PLATFORM, roles: { value: null } }] },
     "warning",
     "does not have the key",
+  ],
+  [
+    "a zone of an account that cannot be searched",
+    { platform: [PLATFORM, { ...PLATFORM, account: "shop", zones: [{ zoneId: 2, failed: "401" }] }] },
+    "problem",
+    "A search of zone 2 of account shop failed: 401.",
   ],
   [
     "a channel with a wrong setting",

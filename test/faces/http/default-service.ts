@@ -9,7 +9,14 @@ export const SERVICE: ServiceView = {
   notifiers: new Map(),
   settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
-  requestBudget: { name: "edge", ratePerSecond: 10, burst: 10 },
+  accounts: [
+    {
+      name: "default",
+      host: "platform.example",
+      zoneIds: [],
+      budget: { name: "edge", ratePerSecond: 10, burst: 10 },
+    },
+  ],
   pollEveryMs: 30_000,
   readDisk: () => null,
   archive: { folder: "/var/lib/longwatch/archive", bucket: null, isWritten: true, hotDays: 7 },

@@ -66,9 +66,11 @@ test("the service's backlog is read at every scrape", async () => {
           channels_down: 1,
           pseudonym_key_missing: true,
           notifications_pending: 7,
-          edge_budget_tokens: 2.5,
-          edge_paused: true,
         },
+      ],
+      accounts: [
+        { edge_budget_tokens: 2.5, edge_paused: true, edge_key_refused: false },
+        { account: "shop", edge_budget_tokens: 4, edge_paused: false, edge_key_refused: true },
       ],
       destinations: [
         {
@@ -132,6 +134,7 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain("longwatch_notifications_pending 7\n");
   expect(text).toContain("longwatch_edge_budget_tokens 2.5\n");
   expect(text).toContain("longwatch_edge_paused 1\n");
+  expect(text).toContain('longwatch_edge_key_refused{account="shop"} 1\n');
   expect(text).toContain('longwatch_channel_circuit_open{channel="slack"} 1\n');
   expect(text).toContain('longwatch_channel_circuit_open{channel="terminal"} 0\n');
   expect(text).toContain('longwatch_channel_notifications_pending{channel="slack"} 4\n');

@@ -1,4 +1,4 @@
-import { openRequestGate } from "#app/open-request-gate.ts";
+import { openRequestGates } from "#app/open-request-gate.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createEdgeClient } from "#platform/edge-client.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";
@@ -9,14 +9,14 @@ import { createEdgeTransport } from "#platform/transport/transport.ts";
  */
 const [zone = "", database = "", platform = "", rate = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
-const { gate } = openRequestGate({
+const { gates } = openRequestGates({
   databaseUrl: createSecret(database),
-  requestsPerSecond: Number(rate),
+  accounts: [{ name: "default", requestsPerSecond: Number(rate) }],
   // Alone it would send what the test does not allow for.
   onUnshared: (error) => process.exit(error === null ? 0 : 1),
 });
 const edge = createEdgeClient(
-  createEdgeTransport({ baseUrl: platform, accessKey: createSecret("key-of-the-replica"), gate }),
+  createEdgeTransport({ baseUrl: platform, accessKey: createSecret("key-of-the-replica"), gate: gates[0] }),
 );
 
 async function askForEver(): Promise<never> {

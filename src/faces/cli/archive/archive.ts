@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { showArchiveStatus } from "#archive/operations/archive-status.ts";
 import { restoreDay, rewriteArchive } from "#archive/operations/restore-day.ts";
 import { type VerifiedArchive, verifyArchive, verifyFolder } from "#archive/operations/verify-archive.ts";
-import type { Config } from "#config/config.ts";
+import { type Config, zonesOf } from "#config/config.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { archiveDays } from "#jobs/archive/archive-days.ts";
 import { formatBytes } from "#lib/disk.ts";
@@ -39,7 +39,8 @@ const writeCommand = defineTask({
         void io.stderr.write(`${event}: ${escapeText(JSON.stringify(facts, toText))}\n`);
       const log = { info: () => undefined, warn: say, error: say };
       // The demo's zones are not in its configuration.
-      const zoneIds = config.edge.zones.length === 0 ? null : config.edge.zones;
+      const configured = zonesOf(config);
+      const zoneIds = configured.length === 0 ? null : configured;
       return archiveDays({ ...parts, zoneIds, log }, { zoneId, onDay: toProgress(onProgress) }, signal);
     });
     if (written === null) throw new Error("another process is writing to the archive; try again later");

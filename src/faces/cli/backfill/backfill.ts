@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Config, requireEdge } from "#config/config.ts";
+import { accountsOf, type Config, requireAccounts } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partitions.ts";
 import type { Backfill, BackfillKey } from "#db/proof/backfills.ts";
@@ -62,7 +62,7 @@ export function backfillCommand(
         const asked = readBackfillFlags(read, flags, io.clock());
         read.finish();
         const config = readConfig();
-        requireEdge(config);
+        requireAccounts(config);
         await withStore(config, (database, databaseUrl) =>
           withEdge(config, databaseUrl, async (edge) => {
             const clock = await toServiceClock(database, io.clock);
@@ -105,7 +105,7 @@ async function run(
       level: config.logLevel === "debug" ? "debug" : "error",
       pretty: false,
       stream: io.stderr,
-      secrets: config.edge.key === null ? [] : [config.edge.key],
+      secrets: accountsOf(config).flatMap(({ key }) => key ?? []),
     }),
     // The service's sweep finds the minutes that were marked.
     afterPage: () => undefined,

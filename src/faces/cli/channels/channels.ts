@@ -1,7 +1,7 @@
 /** The commands on channels. */
 import type { Command } from "commander";
 import { sampleLinks } from "#alerts/rules/message/links.ts";
-import type { Config } from "#config/config.ts";
+import { type Config, zonesOf } from "#config/config.ts";
 import { channelOperations, testChannel } from "#delivery/operations/channels.ts";
 import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { openNotifier } from "#delivery/receivers/channels/registry.ts";
@@ -81,8 +81,8 @@ function testChannelCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-function listSamples({ alerting, edge }: Config, nowMs: number): AlertMessage["links"] {
-  return sampleLinks(alerting.routing.links, edge.zones[0] ?? SAMPLE_ZONE, nowMs);
+function listSamples(config: Config, nowMs: number): AlertMessage["links"] {
+  return sampleLinks(config.alerting.routing.links, zonesOf(config)[0] ?? SAMPLE_ZONE, nowMs);
 }
 
 /** Opens the channels as the service does. Throws on wrong settings, before anything is sent. */

@@ -1,7 +1,7 @@
 /** Finds the settings of the service that runs on this machine, so that a command uses the same store. */
 import path from "node:path";
 import { readRuntimeFile } from "#app/runtime-file.ts";
-import { type Config, parseConfig, parseConfigElsewhere } from "#config/config.ts";
+import { accountsOf, type Config, parseConfig, parseConfigElsewhere } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createSecret } from "#lib/secret.ts";
 
@@ -72,7 +72,7 @@ export function parseConfigOfService(own: NodeJS.ProcessEnv): Config {
 
 /** Returns the configuration. If no platform is configured, the emulator of the running service replaces the platform. */
 export function useRunningEmulator(config: Config): Config {
-  const emulator = config.edge.url === null ? readRuntimeFile(config.dataDir)?.emulator : null;
+  const emulator = accountsOf(config).length === 0 ? readRuntimeFile(config.dataDir)?.emulator : null;
   if (emulator === null || emulator === undefined) return config;
   const { url, accessKey, requestsPerSecond } = emulator;
   return { ...config, edge: { ...config.edge, url, key: createSecret(accessKey), requestsPerSecond } };

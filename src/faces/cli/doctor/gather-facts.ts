@@ -5,7 +5,7 @@ import path from "node:path";
 import { buildTestMessage } from "#alerts/rules/message/self-message.ts";
 import { openPeople } from "#app/open-people.ts";
 import { viewService } from "#app/view-service.ts";
-import type { Config } from "#config/config.ts";
+import { type Config, zonesOf } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
 import { readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
@@ -106,15 +106,11 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         destinations: hasTables ? await listFaultless(database, config, conditions) : [],
         tooManyKnown: hasTables ? await findTooManyInAll(database.db, knownSources, { nowMs }) : null,
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
-        platform: await gatherPlatform(
-          { ...config, edge: { ...config.edge, zones } },
-          hasTables ? databaseUrl : null,
-          asking,
-        ),
+        platform: await gatherPlatform(config, hasTables ? databaseUrl : null, { ...asking, zones }),
       };
     });
   } catch (thrown) {
-    const platform = await gatherPlatform(config, null, asking);
+    const platform = await gatherPlatform(config, null, { ...asking, zones: config.edge.zones });
     return {
       postgres: { failed: describe(thrown) },
       databaseFolder: null,
@@ -129,11 +125,8 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
 }
 
 /** A command's environment may lack the zones that the service copies. */
-async function listZones(
-  { edge: { zones } }: Config,
-  { db }: Database,
-  hasTables: boolean,
-): Promise<readonly number[]> {
+async function listZones(config: Config, { db }: Database, hasTables: boolean): Promise<readonly number[]> {
+  const zones = zonesOf(config);
   return zones.length > 0 || !hasTables ? zones : (await listKnownZones(db)).map(({ zoneId }) => zoneId);
 }
 

@@ -1,39 +1,60 @@
-import { type Config, requireEdge } from "#config/config.ts";
+import { openAccounts } from "#app/open-request-gate.ts";
+import { accountsOf, type Config } from "#config/config.ts";
+import type { Account } from "#config/file/accounts-entry.ts";
 import type { Fact, PlatformFacts } from "#health/doctor/facts.ts";
 import type { Secret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { labelAccount } from "#model/zones.ts";
 import { apiKeyPages } from "#platform/account.ts";
 import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";
-import { createEdgeTransport } from "#platform/transport/transport.ts";
-import { withEdge } from "../edge/open-edge.ts";
 import { describePlatformFailure } from "../start/describe-failure.ts";
 
 const TIMEOUT_MS = 15_000;
 const MOST_KEY_PAGES = 20;
 
-/** Asks the platform for its keys once, for each zone once, and for its clock. `databaseUrl` holds the request budget. */
+interface Asking {
+  readonly nowMs: number;
+  readonly onStep: (step: string) => void;
+  /** The zones of an account that names none. */
+  readonly zones: readonly number[];
+}
+
+/** Asks each account for its keys once, for each of its zones once, and for its clock. `databaseUrl` holds the request budgets. */
 export async function gatherPlatform(
   config: Config,
   databaseUrl: Secret | null,
-  { nowMs, onStep }: { readonly nowMs: number; readonly onStep: (step: string) => void },
-): Promise<PlatformFacts | null> {
-  const { url, key, zones } = config.edge;
-  if (url === null || key === null) return null;
+  asking: Asking,
+): Promise<readonly PlatformFacts[]> {
+  const accounts = accountsOf(config);
+  const facts: PlatformFacts[] = [];
+  for (const account of accounts) {
+    const { account: name = null } = labelAccount(accounts, account.name);
+    facts.push({ account: name, ...(await askAccount(account, databaseUrl, asking)) });
+  }
+  return facts;
+}
+
+async function askAccount(
+  account: Account,
+  databaseUrl: Secret | null,
+  { nowMs, onStep, zones }: Asking,
+): Promise<Omit<PlatformFacts, "account">> {
+  const { url, key } = account;
+  const { host } = new URL(url);
   const offsetMs = await readOffset(url);
-  const ask = async (edge: EdgeClient): Promise<PlatformFacts> => {
+  if (key === null) return { host, roles: { failed: "its key cannot be read here" }, zones: [], offsetMs };
+  const timeoutMs = databaseUrl === null ? TIMEOUT_MS : undefined;
+  const transport = openAccounts({ databaseUrl, timeoutMs, accounts: [{ ...account, key }] });
+  try {
+    const edge = createEdgeClient(transport, "low");
     onStep("asking the platform about the key");
     const roles = await readRoles(edge, key);
     const asked: PlatformFacts["zones"][number][] = [];
-    for (const zoneId of zones) {
+    for (const zoneId of account.zoneIds.length > 0 ? account.zoneIds : zones) {
       onStep(`asking the platform about zone ${zoneId}`);
       asked.push({ zoneId, failed: await trySearch(edge, zoneId, nowMs) });
     }
-    return { host: new URL(url).host, roles, zones: asked, offsetMs };
-  };
-  if (databaseUrl !== null) return withEdge(config, databaseUrl, ask);
-  const transport = createEdgeTransport({ ...requireEdge(config), timeoutMs: TIMEOUT_MS });
-  try {
-    return await ask(createEdgeClient(transport));
+    return { host, roles, zones: asked, offsetMs };
   } finally {
     await transport.close();
   }

@@ -30,6 +30,12 @@ interface Connection {
   readonly accessKey: Secret;
 }
 
+/** Returns the connection of an account, or of a zone's account. */
+type GetConnection = (asked: {
+  readonly account: string | undefined;
+  readonly zoneId: number | undefined;
+}) => Connection;
+
 /** The context of one call. */
 interface EdgeRun {
   readonly io: EdgeIo;
@@ -59,13 +65,17 @@ export type AddCall = <Params>(
  * `longwatch edge`: calls the platform's eleven operations. Prints JSON (CSV for export) on stdout. Exit code 1 if a call
  * fails, 2 if the command line has a mistake. The settings are read only after the command line is valid.
  */
-export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
+export function edgeCommand(getConnection: GetConnection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
     .addOption(
       new Option(
         "--timeout <seconds>",
         "total time per call; an export has no limit unless this is given",
       ).default("30", "30"),
+    )
+    .option(
+      "--account <name>",
+      "account of the configuration file; if missing, that of the zone, or the first",
     )
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -93,7 +103,10 @@ export function edgeCommand(getConnection: () => Connection, io: EdgeIo = create
         if (given === undefined) return;
         listNotes(io, read.notes);
         const onWarning = (warning: string) => void io.stderr.write(`longwatch edge: warning: ${warning}\n`);
-        const transport = createEdgeTransport({ ...getConnection(), timeoutMs, onWarning });
+        const { account } = command.optsWithGlobals<{ account?: string }>();
+        const { shieldZoneId: zoneId } = given as { readonly shieldZoneId?: number };
+        const connection = getConnection({ account, zoneId });
+        const transport = createEdgeTransport({ ...connection, timeoutMs, onWarning });
         try {
           const run = { io, typedTimeoutMs, isJson: json === true };
           const answer = await send(createEdgeClient(transport), given, run);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { viewService } from "#app/view-service.ts";
 import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { Searching } from "#archive/search/searching.ts";
-import type { Config } from "#config/config.ts";
+import { accountsOf, type Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { readServerSecret } from "#db/health/server-facts.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -34,7 +34,7 @@ export function askLocally(asker: Asker): AskOperation {
     }
     return withStore(config, (database, databaseUrl) => {
       const ask = (edge: Changing["edge"]) => askOn(database, { ...asker, edge })(operation, typed);
-      const isAsking = operation.changes && operation.asksPlatform === true && config.edge.url !== null;
+      const isAsking = operation.changes && operation.asksPlatform === true && accountsOf(config).length > 0;
       return isAsking ? withEdge(config, databaseUrl, ask) : ask(null);
     });
   };

@@ -1,7 +1,7 @@
 /** Options that several commands have, and values that must exist. */
 
 import { maskText } from "#archive/rules/mask.ts";
-import type { Config } from "#config/config.ts";
+import { type Config, zonesOf } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   findKnownZones,
@@ -118,16 +118,16 @@ const MAX_RULE_CHARS = 64;
  */
 export async function requireZones(
   db: Queryable,
-  { edge }: Pick<Config, "edge">,
+  config: Pick<Config, "edge" | "alerting">,
   zoneIds: readonly number[],
   flag = "zone",
 ): Promise<void> {
-  const asked = zoneIds.filter((id) => !edge.zones.includes(id));
+  const asked = zoneIds.filter((id) => !zonesOf(config).includes(id));
   if (asked.length === 0) return;
   const stored = await findKnownZones(db, asked);
   const unknown = asked.filter((id) => !stored.includes(id));
   if (unknown.length === 0) return;
-  const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
+  const known = [...new Set([...zonesOf(config), ...(await listNamableZones(db))])].sort((a, b) => a - b);
   const rule = `a shield zone that is configured or has stored data (${nameKnown(known)})`;
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
 }

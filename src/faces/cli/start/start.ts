@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
 import { createApp, type RunningApp } from "#app/app.ts";
-import type { Config } from "#config/config.ts";
+import { accountsOf, type Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { secretsOf } from "#delivery/receivers/channels/registry.ts";
 import { toError, UsageError } from "#lib/errors.ts";
@@ -73,7 +73,7 @@ function withFlags(
   config: Config,
   { archiveAfter: archiveAfterMs = null }: { archiveAfter?: number | null },
 ): Config {
-  if (archiveAfterMs !== null && config.edge.url !== null)
+  if (archiveAfterMs !== null && accountsOf(config).length > 0)
     throw new UsageError([
       "--archive-after is only for the emulated platform: the real platform shows a day's events for 72 hours; leave it out, or unset EDGE_API_URL",
     ]);
@@ -116,7 +116,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     onStep: (step) => print(`${step} ...`),
   });
   // The first line, because a service without the address of its platform otherwise resembles one that works.
-  if (config.edge.url === null)
+  if (accountsOf(config).length === 0)
     print("EDGE_API_URL is not set. This service starts an emulated platform, and every event is invented.");
   const stopping = new AbortController();
 
@@ -224,6 +224,7 @@ function listSecrets(config: Config) {
     heartbeatUrl,
     config.http.adminKey,
     config.pseudonymKey,
+    ...config.alerting.accounts.map(({ key }) => key),
     ...secretsOf([...config.alerting.channels, ...config.alerting.destinations]),
   ].filter((secret) => secret !== null && secret !== undefined);
 }

@@ -1,5 +1,6 @@
 /** The command that compares stored events with the platform's. */
 
+import { accountsOf } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole, many, showIso, showTime } from "#lib/format.ts";
@@ -61,7 +62,9 @@ export const verifyCommand = defineTask({
       const { signal } = parts;
       const run = (edge: EdgeClient | null) =>
         runChecks({ ...asked, ...span, now, db, edge, knownSources, onStep, signal });
-      const checks = await (config.edge.url === null ? run(null) : withEdge(config, parts.databaseUrl, run));
+      const checks = await (accountsOf(config).length === 0
+        ? run(null)
+        : withEdge(config, parts.databaseUrl, run));
       return { span, checks };
     });
     return {
