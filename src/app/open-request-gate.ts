@@ -11,6 +11,7 @@ import {
   toBudgetName,
 } from "#db/ingest/request-budgets.ts";
 import type { Secret } from "#lib/secret.ts";
+import { findOwner } from "#model/zones.ts";
 import { createSharedGate } from "#platform/budget/shared-gate.ts";
 import type { RequestGate, RequestPriority } from "#platform/transport/call.ts";
 import {
@@ -140,11 +141,11 @@ export function openAccounts(parts: AccountsParts): EdgeTransport {
     }),
   });
   const [first, ...others] = accounts;
-  const transport = routeByZone([open(first, 0), ...others.map((one, index) => open(one, index + 1))]);
+  const all = [open(first, 0), ...others.map((one, index) => open(one, index + 1))] as const;
   return {
-    ...transport,
+    ...routeByZone((zoneId) => findOwner(all, zoneId).transport),
     async close() {
-      await transport.close();
+      await Promise.all(all.map(({ transport }) => transport.close()));
       await opened?.close();
     },
   };

@@ -20,7 +20,7 @@ export interface JobRuns {
   readonly lastSuccessAt: number | null;
 }
 
-export interface ViewedAccount {
+interface ViewedAccount {
   readonly name: string;
   readonly host: string;
   readonly zoneIds: readonly number[];

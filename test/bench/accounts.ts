@@ -50,8 +50,11 @@ export async function benchAccounts(options: AccountsBenchOptions): Promise<Meas
   const cluster = await startCluster();
   const emulator = await startEmulatorProcess(
     [
-      ...["--zones", zoneIds.join(","), "--events-per-second", String(eventsPerSecond)],
-      ...["--history-hours", String(historyHours), "--late-share", "0", "--no-state"],
+      `--zones=${zoneIds.join(",")}`,
+      `--events-per-second=${eventsPerSecond}`,
+      `--history-hours=${historyHours}`,
+      "--late-share=0",
+      "--no-state",
     ],
     () => onProgress("the emulator ended"),
   );

@@ -31,13 +31,13 @@ beforeEach(async () => {
 
 /** One replica's gate. */
 function open(requestsPerSecond: number, parts: Partial<RequestGateParts> = {}) {
-  const { gates, close } = openRequestGates({
+  const opened = openRequestGates({
     databaseUrl: createSecret(database.url),
     accounts: [toAccount(requestsPerSecond)],
     ...parts,
   });
-  onTestFinished(close);
-  return { gate: gates[0] ?? openGate, close };
+  onTestFinished(() => opened.close());
+  return { gate: opened.gates[0] ?? openGate };
 }
 
 const toAccount = (requestsPerSecond: number) => ({ name: "default", requestsPerSecond });

@@ -6,14 +6,13 @@ import type { Database } from "#db/client.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { countGapHours, countOpenAlerts, readServiceStatus } from "#db/health/service-status.ts";
-import { readBudgets } from "#db/ingest/request-budgets.ts";
 import { readUndecided } from "#db/proof/coverage-report.ts";
-import { readSuspicions, readZoneHealth } from "#db/proof/platform-health.ts";
+import { readSuspicions } from "#db/proof/platform-health.ts";
 import { readReopenedHours } from "#db/proof/reopen-hours.ts";
 import { sumDestinations } from "#delivery/forwarding/destinations.ts";
 import { judgeableHours } from "#detection/rules/find-late.ts";
+import { readAccounts } from "#health/service/accounts.ts";
 import { countConditions, openServiceScope } from "#health/service/attention.ts";
-import { isRefused } from "#jobs/health/conditions/service.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { labelAccount } from "#model/zones.ts";
 import type { QueryContext } from "#operations/operation.ts";
@@ -60,12 +59,7 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
   const channels = await scope.once(readChannelStatuses);
   const names = service.alerting().destinations.map(({ name }) => name);
   const archives = await readZoneArchives(db);
-  const { accounts } = service;
-  const budgets = await readBudgets(
-    db,
-    accounts.map(({ budget }) => budget),
-  );
-  const refused = (await scope.once(readZoneHealth)).filter((zone) => isRefused(zone, now));
+  const accounts = await readAccounts({ db, now, service });
   return {
     service: [
       {
@@ -78,11 +72,11 @@ export async function readBacklog({ db, now, zoneIds, service, openKey }: Backlo
         ),
       },
     ],
-    accounts: accounts.map(({ name, zoneIds: own }, index) => ({
+    accounts: accounts.map(({ name, tokens, isPaused, refusedSince }) => ({
       ...labelAccount(accounts, name),
-      edge_budget_tokens: budgets[index]?.tokens ?? Number.NaN,
-      edge_paused: budgets[index]?.isPaused ?? false,
-      edge_key_refused: refused.some(({ zoneId }) => own.includes(zoneId)),
+      edge_budget_tokens: tokens ?? Number.NaN,
+      edge_paused: isPaused,
+      edge_key_refused: refusedSince !== null,
     })),
     alerts: (await countOpenAlerts(db)).map(({ count, ...labels }) => ({ ...labels, alerts: count })),
     conditions: await countConditions(scope),

@@ -5,8 +5,8 @@ import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { isRefused } from "#jobs/health/conditions/service.ts";
 import { showTime } from "#lib/format.ts";
 import { maySeeZone } from "#operations/caller.ts";
-import { IsoTime, Name, toIso, toIsoOrNull } from "#operations/fields.ts";
-import { defineQuery } from "#operations/operation.ts";
+import { IsoTime, Name, toIsoOrNull } from "#operations/fields.ts";
+import { defineQuery, type QueryContext } from "#operations/operation.ts";
 
 const Account = z
   .object({
@@ -48,36 +48,56 @@ export const listAccounts = defineQuery({
     ],
     empty: "No account.",
   },
-  run: async ({ db, now, caller, service }) => {
-    const accounts = service.accounts
-      .map((account) => ({ ...account, seen: account.zoneIds.filter((id) => maySeeZone(caller, id)) }))
-      .filter(({ seen }) => caller.zoneIds === null || seen.length > 0);
-    const budgets = await readBudgets(
-      db,
-      accounts.map(({ budget }) => budget),
-    );
-    const health = await readZoneHealth(
-      db,
-      accounts.flatMap(({ seen }) => seen),
-    );
-    const items = accounts.map(({ name, host, seen, budget }, index) => {
-      const zones = health.filter(({ zoneId }) => seen.includes(zoneId));
-      const refused = zones
-        .filter((zone) => isRefused(zone, now))
-        .flatMap(({ refusedSince }) => refusedSince ?? []);
-      const polled = zones.map(({ polledThrough }) => polledThrough ?? 0);
-      const least = polled.length === 0 ? 0 : Math.min(...polled);
-      const isPaused = budgets[index]?.isPaused === true;
-      return {
-        name,
-        host,
-        zones: seen,
-        state: refused.length > 0 ? ("refused" as const) : isPaused ? ("paused" as const) : ("ok" as const),
-        refusedSince: refused.length === 0 ? null : toIso(Math.min(...refused)),
-        polledThrough: toIsoOrNull(least === 0 ? null : least),
-        ratePerSecond: budget.ratePerSecond,
-      };
-    });
+  run: async (asked) => {
+    const { caller } = asked;
+    const accounts = await readAccounts(asked);
+    const seen = accounts.filter(({ zones }) => caller.zoneIds === null || zones.length > 0);
+    const items = seen.map(({ name, host, zones, isPaused, refusedSince, polledThrough, ratePerSecond }) => ({
+      name,
+      host,
+      zones,
+      state: refusedSince !== null ? ("refused" as const) : isPaused ? ("paused" as const) : ("ok" as const),
+      refusedSince: toIsoOrNull(refusedSince),
+      polledThrough: toIsoOrNull(polledThrough),
+      ratePerSecond,
+    }));
     return { items };
   },
 });
+
+type Asked = Pick<QueryContext, "db" | "now"> & {
+  readonly caller?: QueryContext["caller"];
+  readonly service: Pick<QueryContext["service"], "accounts">;
+};
+
+/** Returns the state of each account, over the zones that the caller may see. Times in epoch ms. */
+export async function readAccounts({ db, now, caller, service }: Asked) {
+  const accounts = service.accounts.map(({ zoneIds, ...account }) => {
+    return { ...account, zones: zoneIds.filter((id) => caller === undefined || maySeeZone(caller, id)) };
+  });
+  const [budgets, health] = await Promise.all([
+    readBudgets(
+      db,
+      accounts.map(({ budget }) => budget),
+    ),
+    readZoneHealth(
+      db,
+      accounts.flatMap(({ zones }) => zones),
+    ),
+  ]);
+  return accounts.map(({ budget: { ratePerSecond }, ...account }, index) => {
+    const own = health.filter(({ zoneId }) => account.zones.includes(zoneId));
+    const refused = own
+      .filter((zone) => isRefused(zone, now))
+      .flatMap(({ refusedSince }) => refusedSince ?? []);
+    const polled = own.map(({ polledThrough }) => polledThrough);
+    return {
+      ...account,
+      ratePerSecond,
+      tokens: budgets[index]?.tokens ?? null,
+      isPaused: budgets[index]?.isPaused ?? false,
+      refusedSince: refused.length === 0 ? null : Math.min(...refused),
+      polledThrough: polled.includes(null) || polled.length === 0 ? null : Math.min(...polled.map(Number)),
+    };
+  });
+}

@@ -6,7 +6,6 @@ import { listAlerts } from "#db/alerts/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
 import { readNewestAdvice } from "#db/detection/rule-history.ts";
 import { type RuleRow, readActivity, readRuleSparklines, readRules } from "#db/detection/rules.ts";
-import { type RequestBudget, readBudgets } from "#db/ingest/request-budgets.ts";
 import { bucketEnd, bucketStart } from "#detection/rules/detection-settings.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/fingerprint.ts";
@@ -18,6 +17,7 @@ import { pickZones } from "#operations/require-known.ts";
 import { checkSpan } from "#operations/span.ts";
 import { readZones } from "#proof/coverage/read-zones.ts";
 import type { AssessedHour } from "#proof/rules/hour-status.ts";
+import { readAccounts } from "./accounts.ts";
 import { readAttention } from "./attention.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
@@ -131,18 +131,17 @@ async function readOverview(
   asked: QueryContext,
   { from, to, zoneIds }: { from: number; to: number; zoneIds: readonly number[] | null },
 ): Promise<OverviewAnswer> {
-  const { db, now, caller, zones: readNames, service } = asked;
+  const { db, now, caller, zones: readNames } = asked;
   // A key of some zones sees nothing of the service as a whole.
   const isWhole = caller.zoneIds === null;
-  const budgets = service.accounts.map(({ budget }) => budget);
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const [activity, coverage, tokens, described, alerts, rules, view] = await Promise.all([
+  const [activity, coverage, accounts, described, alerts, rules, view] = await Promise.all([
     readActivity(db, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(db, now, { zoneId, ...recent }))),
-    isWhole ? readBudgets(db, budgets) : [],
+    isWhole ? readAccounts(asked) : [],
     describeZones(db, seen, { now, names: readNames() }),
     readAlerts(db, zoneIds, span),
     readTopRules(db, zoneIds, span),
@@ -168,19 +167,18 @@ async function readOverview(
     alerts: alerts.map((row) => toAlert(row, view)),
     rules,
     attention: attention.map(({ kind, zoneId, text }) => ({ kind, zoneId, text })),
-    requestBudget: sumBudgets(budgets, tokens),
+    requestBudget: sumBudgets(accounts),
   };
 }
 
 function sumBudgets(
-  budgets: readonly RequestBudget[],
-  read: Awaited<ReturnType<typeof readBudgets>>,
+  accounts: Awaited<ReturnType<typeof readAccounts>>,
 ): z.infer<typeof Overview>["requestBudget"] {
-  const known = read.filter((one) => one !== null);
+  const known = accounts.flatMap(({ tokens, ...one }) => (tokens === null ? [] : [{ tokens, ...one }]));
   if (known.length === 0) return null;
   return {
     tokens: known.reduce((sum, { tokens }) => sum + tokens, 0),
-    ratePerSecond: budgets.reduce((sum, one) => sum + one.ratePerSecond, 0),
+    ratePerSecond: accounts.reduce((sum, { ratePerSecond }) => sum + ratePerSecond, 0),
     isPaused: known.every(({ isPaused }) => isPaused),
   };
 }

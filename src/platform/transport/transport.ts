@@ -5,7 +5,6 @@ import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { type Deadline, startDeadline } from "#lib/waiting.ts";
-import { findOwner } from "#model/zones.ts";
 import type { EdgeErrorCode } from "../edge-error.ts";
 import {
   type EdgeCall,
@@ -158,19 +157,14 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
   };
 }
 
-interface ZonesTransport {
-  readonly zoneIds: readonly number[];
-  readonly transport: EdgeTransport;
-}
-
-/** Returns a transport that sends each call over the one of its zone; closing it closes all. */
-export function routeByZone(all: readonly [ZonesTransport, ...ZonesTransport[]]): EdgeTransport {
-  const of = ({ zoneId }: EdgeCall) => findOwner(all, zoneId).transport;
+/** Returns a transport that sends each call over the one that `pick` returns for its zone. Close each by itself. */
+export function routeByZone(
+  pick: (zoneId: number | undefined) => EdgeTransport,
+): Omit<EdgeTransport, "close"> {
   return {
-    request: (call, signal) => of(call).request(call, signal),
-    stream: (call, limits, signal) => of(call).stream(call, limits, signal),
-    warn: all[0].transport.warn,
-    close: async () => void (await Promise.all(all.map(({ transport }) => transport.close()))),
+    request: (call, signal) => pick(call.zoneId).request(call, signal),
+    stream: (call, limits, signal) => pick(call.zoneId).stream(call, limits, signal),
+    warn: (text) => pick(undefined).warn(text),
   };
 }
 
