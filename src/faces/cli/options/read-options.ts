@@ -135,12 +135,12 @@ export async function requireZones(
 /** Returns the zones of `--zone`, which `read.zones` has read: those that `requireZones` lets pass; for all, every known one. */
 export async function findZones(
   db: Queryable,
-  config: Pick<Config, "edge">,
+  config: Pick<Config, "edge" | "alerting">,
   text: string,
 ): Promise<readonly number[]> {
   const zone = ZoneIds.parse(text);
   if (zone === "all")
-    return listVisibleZones({ db, caller: localCaller(""), service: { zoneIds: config.edge.zones } });
+    return listVisibleZones({ db, caller: localCaller(""), service: { zoneIds: zonesOf(config) } });
   await requireZones(db, config, zone);
   return zone;
 }
