@@ -5,10 +5,12 @@ import path from "node:path";
 import { LRUCache } from "lru-cache";
 import { untilAborted } from "#lib/waiting.ts";
 import { type ArchiveStorage, StorageError } from "#model/archive-storage.ts";
+import type { Span } from "#model/horizon.ts";
 import { createDuckdb, type Duckdb, type RunOptions } from "../duckdb/duckdb.ts";
 import { DuckdbError, type DuckdbStatement } from "../duckdb/duckdb-messages.ts";
-import type { ArchiveFile } from "./archived-days.ts";
+import type { ArchivedDay, ArchiveFile } from "./archived-days.ts";
 import { ArchiveDamagedError, bringFile, locateFile } from "./bring-file.ts";
+import { KeptFileError, type KeptHours, openKeptHours } from "./kept-hours.ts";
 
 /** Files of a bucket that one search fetches at once. */
 const MOST_FETCHES = 6;
@@ -41,16 +43,24 @@ interface ArchiveReaderOptions {
   readonly onWhole?: (file: ArchiveFile) => unknown;
   /** Returns the file that has replaced a file since the manifest was read; null for a valid file. Default: null. */
   readonly findReplacement?: (file: ArchiveFile) => Promise<ArchiveFile | null>;
+  /** Called with the first failure to keep hours that are in Postgres. */
+  readonly onNotKept?: (error: unknown) => void;
 }
 
 export interface ArchiveReader {
   readonly pathOf: (file: ArchiveFile) => string;
   /** Returns an events file as statements name it. */
   readonly eventsFileOf: (file: ArchiveFile) => { readonly path: string; readonly format: number };
+  /** Returns the events files of days, and which of them lie whole in the window. */
+  readonly eventsFilesOf: (
+    days: readonly ArchivedDay[],
+    window: Span,
+  ) => { readonly path: string; readonly format: number; readonly isInside: boolean }[];
   /**
    * Runs statements that read these files, and returns the first column of the last one's rows. Compares each file with
    * its hash before its first use.
    * @throws {ArchiveDamagedError} if a file is missing or damaged.
+   * @throws {KeptFileError} if that may be a kept file. All kept files of the call are removed.
    * @throws {DuckdbError}
    */
   read(
@@ -62,6 +72,9 @@ export interface ArchiveReader {
   scratchFile(): ScratchFile;
   /** Returns a reader whose statements run in this place. */
   inPlace(place: ReaderPlace): ArchiveReader;
+  /** The files of hours that are in Postgres; null in a reader that uses none. */
+  readonly kept: KeptHours | null;
+  withoutKept(): ArchiveReader;
 }
 
 /** A file that DuckDB may read and write. It does not exist yet. */
@@ -89,10 +102,18 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   // A limit on sizes of 1, because with `max` lru-cache allocates room for all of them at once.
   const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
   const damaged = new Set<string>();
-  const pathOf = (file: ArchiveFile) => locateFile(storage, file);
+  const pathOf = (file: ArchiveFile) => file.kept ?? locateFile(storage, file);
   const eventsFileOf = (file: ArchiveFile) => ({ path: pathOf(file), format: file.format });
 
+  const eventsFilesOf = (days: readonly ArchivedDay[], window: Span) =>
+    days.map(({ events, from, to }) => ({
+      ...eventsFileOf(events),
+      isInside: from >= window.from && to <= window.to,
+    }));
+
   const checking = new Map<string, Promise<void>>();
+  const { onNotKept } = options;
+  const keptHours = openKeptHours(storage.folder, onNotKept === undefined ? {} : { onFailure: onNotKept });
 
   const keyOf = ({ path: name, sha256 }: ArchiveFile) => `${name} ${sha256}`;
 
@@ -189,9 +210,11 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     { files, statements }: AskedRead,
     { signal, place }: { readonly signal: AbortSignal | undefined; readonly place: ReaderPlace | null },
   ): Promise<string[]> {
-    const release = storage.hold(files);
+    const archived = files.filter(({ kept }) => kept === undefined);
+    const kept = files.flatMap((file) => file.kept ?? []);
+    const release = storage.hold(archived);
     const attempt = async () => {
-      await fetchAll(files, signal);
+      await fetchAll(archived, signal);
       return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) }, place);
     };
     try {
@@ -200,8 +223,10 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       if (!(thrown instanceof DuckdbError) || thrown.code !== "DUCKDB_FILE") throw thrown;
       // A file has changed since it was checked: its hash says which one. A cached file may only have been removed by
       // another process.
-      for (const file of files) checked.delete(keyOf(file));
-      return await attempt();
+      for (const file of archived) checked.delete(keyOf(file));
+      if (kept.length === 0) return await attempt();
+      for (const file of kept) await rm(file, { force: true });
+      throw new KeptFileError(thrown.message, { cause: thrown });
     } finally {
       release();
     }
@@ -225,10 +250,13 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     return { files: renewed, statements: statements.map(({ sql, values }) => ({ sql: write(sql), values })) };
   }
 
-  const openReader = (place: ReaderPlace | null): ArchiveReader => ({
+  const openReader = (place: ReaderPlace | null, kept: KeptHours | null): ArchiveReader => ({
     pathOf,
     eventsFileOf,
-    inPlace: openReader,
+    eventsFilesOf,
+    kept,
+    inPlace: (other) => openReader(other, kept),
+    withoutKept: () => openReader(place, null),
     async read(files, statements, signal) {
       for (let asked = { files, statements }; ; ) {
         try {
@@ -245,7 +273,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       return { path: file, remove: () => rm(file, { force: true }) };
     },
   });
-  return openReader(null);
+  return openReader(null, keptHours);
 }
 
 /** DuckDB's own limit. What does not fit is written into the scratch folder. */

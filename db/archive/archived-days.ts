@@ -4,7 +4,7 @@ import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { clampTime, DAY_MS } from "#lib/units.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import { type Span, toDay } from "#model/horizon.ts";
-import type { ArchiveKind } from "#model/kinds.ts";
+import type { ArchiveKind, SearchSource } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
@@ -23,6 +23,8 @@ export interface ArchiveFile extends NamedFile {
   readonly format: number;
   /** Whether it was reported to be missing or damaged, and nobody has found it whole since. */
   readonly isReported?: boolean;
+  /** Absolute path of a copy of hours that are in Postgres, which `readKeptHours` has checked. The manifest does not name it. */
+  readonly kept?: string;
 }
 
 /** A day of a zone that its file answers for, whether or not Postgres still has its events. */
@@ -32,6 +34,11 @@ export interface ArchivedDay extends Span {
   readonly rows: number;
   /** Null if the day's records are past their retention. Row n belongs to row n of the events. */
   readonly records: ArchiveFile | null;
+}
+
+/** Returns whether files of the archive are among these. Kept hours are events of the database. */
+export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
+  return days.some(({ events }) => events.kept === undefined) ? "archive" : "events";
 }
 
 /** Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest. */

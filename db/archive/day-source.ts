@@ -4,7 +4,7 @@ import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { DAY_MS } from "#lib/units.ts";
 import { storedColumns } from "#model/archive-layout.ts";
-import { toDay } from "#model/horizon.ts";
+import { type Span, toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { copyQuery, copyToFile, readCopy } from "../postgres/copy.ts";
 import { partitionName } from "../postgres/partitions.ts";
@@ -12,6 +12,7 @@ import { inOneTrip } from "../postgres/transaction.ts";
 import { archiveFiles, rawBlocks } from "../schema/archive.ts";
 import { eventAliases, wafEvents } from "../schema/events.ts";
 import { type EventSum, rowSumIn } from "./day-files.ts";
+import { toMoment } from "./search-condition.ts";
 
 const e = alias(wafEvents, "e");
 const b = alias(rawBlocks, "b");
@@ -54,12 +55,21 @@ export async function findPartitions(tx: Queryable, day: string): Promise<string
     : [];
 }
 
-/** Copies the events into a CSV file, in the order of an events file. Returns their number. */
-export async function copyEvents(client: pg.PoolClient, zoneDay: ZoneDay, file: string): Promise<number> {
+/** Copies the events of a day, or of a span of it, into a CSV file, in the order of an events file. Returns their number. */
+export async function copyEvents(
+  client: pg.PoolClient,
+  zoneDay: ZoneDay,
+  file: string,
+  span: Span | null = null,
+): Promise<number> {
   const columns = storedColumns().flatMap((name) =>
     name === "zone_id" ? [] : [name === "occurred_at" ? MS : name],
   );
-  const events = sql`select ${sql.raw(columns.join(", "))} ${fromDay(zoneDay)} order by ${e.occurredAt}, ${e.logId}`;
+  const inSpan =
+    span === null
+      ? sql``
+      : sql` and ${e.occurredAt} >= ${toMoment(span.from)} and ${e.occurredAt} < ${toMoment(span.to)}`;
+  const events = sql`select ${sql.raw(columns.join(", "))} ${fromDay(zoneDay)}${inSpan} order by ${e.occurredAt}, ${e.logId}`;
   return copyToFile(client, await copyQuery(client, events, "format csv"), file);
 }
 

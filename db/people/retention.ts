@@ -7,7 +7,7 @@ import { type PartitionedTable, partitionDays } from "../postgres/partitions.ts"
 import { epochMs } from "../postgres/terms.ts";
 import { advice, alerts, exclusions, silences } from "../schema/alerts.ts";
 import { archiveFiles, rawBlocks } from "../schema/archive.ts";
-import { eventAliases, eventRevisions, wafEvents } from "../schema/events.ts";
+import { eventAliases, eventRevisions, hourChanges, wafEvents } from "../schema/events.ts";
 import { forwardHours, forwardReceipts, forwardRefusals } from "../schema/forwarding.ts";
 import { ingestCursors, pages, quarantinedEntries } from "../schema/ingest.ts";
 import { pseudonymisedDays } from "../schema/privacy.ts";
@@ -57,6 +57,10 @@ export async function deleteExpired(
       and(lt(otherAt, new Date(now - ALIASES_KEPT_MS)), isWithoutRecords(otherAt), isWithoutRecords(keptAt)),
     ],
     [eventRevisions, lt(eventRevisions.occurredAt, new Date(eventsFrom))],
+    [
+      hourChanges,
+      sql`${hourChanges.startsAt} < (select min(day) from (${partitionDays("waf_events")}) p)::timestamp at time zone 'UTC'`,
+    ],
     [pages, lt(pages.day, toDay(eventsFrom))],
     [ingestCursors, lt(ingestCursors.day, toDay(eventsFrom))],
     [ruleBuckets, lt(startsAt, rollUps)],

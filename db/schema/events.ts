@@ -1,7 +1,17 @@
 /** Events and how the platform changed them later. */
 
 import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+import {
+  bigserial,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+} from "drizzle-orm/pg-core";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytewiseText, isOneOf } from "../postgres/terms.ts";
 
@@ -90,4 +100,20 @@ export const eventRevisions = pgTable(
     index("event_revisions_open").on(t.zoneId, t.occurredAt).where(sql`accepted_at is null`),
     check("event_revisions_values", sql`${t.field} = 'withdrawn' or ${t.after} is not null`),
   ],
+);
+
+/**
+ * One statement that changed or removed stored events of an hour. Written by a trigger, in the transaction of the change; read
+ * by searches, which copy an hour anew after a change; removed by manage-partitions with the day's partition. Nothing is
+ * updated, so writers never wait for each other here.
+ */
+export const hourChanges = pgTable(
+  "hour_changes",
+  {
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    changedAt: timestamp({ withTimezone: true }).notNull().default(sql`clock_timestamp()`),
+    id: bigserial({ mode: "number" }).notNull(),
+    zoneId: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.zoneId, t.startsAt, t.id] })],
 );

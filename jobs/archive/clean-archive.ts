@@ -12,12 +12,13 @@ import {
 } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
 import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
+import { removeStaleHours } from "#db/archive/kept-hours.ts";
 import { listDays } from "#db/people/retention.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { removeOld, UNTOUCHED_MS } from "#lib/files.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
-import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";
+import { type ArchiveStorage, KEPT_FOLDER, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import { keptFrom, type Retention } from "#people/rules/retention.ts";
 import type { JobContext } from "../context.ts";
@@ -153,7 +154,8 @@ async function removeFromStatement(
 async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
   const { storage } = archive;
   const before = now - LEFT_BEHIND_MS;
-  await removeOld(temporaryFolder(storage.folder), before, [SPILL_FOLDER]);
+  await removeOld(temporaryFolder(storage.folder), before, [SPILL_FOLDER, KEPT_FOLDER]);
+  await removeStaleHours(database.db, storage.folder);
   await removeOld(path.join(temporaryFolder(storage.folder), SPILL_FOLDER), now - UNTOUCHED_MS);
   const old = (await storage.list()).filter(({ modifiedAt }) => modifiedAt < before).map((file) => file.path);
   for (const name of old) if (name.endsWith(".tmp")) await storage.remove(name);

@@ -7,6 +7,7 @@ import { findReplacement, listNamed, listNotUploaded } from "#db/archive/archive
 import { type ArchiveReader, createArchiveReader, createSearchDuckdb } from "#db/archive/archive-reader.ts";
 import type { ArchiveFile } from "#db/archive/archived-days.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
+import { removeStaleHours } from "#db/archive/kept-hours.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { type ArchiveStore, claimStorage, temporaryFolder } from "#jobs/archive/archive-store.ts";
@@ -69,9 +70,10 @@ export function watchBucket({ database, storage, log }: BucketParts, stack: Stop
     log.error({ err, effect: "days stay in Postgres" }, "archive bucket not usable"),
   );
   const clean = () =>
-    storage
-      .forget((paths) => listNamed(database.db, paths))
-      .catch((err: unknown) => log.warn({ err }, "archive cache not cleaned"));
+    Promise.all([
+      storage.forget((paths) => listNamed(database.db, paths)),
+      removeStaleHours(database.db, storage.folder),
+    ]).catch((err: unknown) => log.warn({ err }, "archive cache not cleaned"));
   const timer = setInterval(() => void clean(), FORGET_EVERY_MS);
   stack.defer("archive cache", async () => clearInterval(timer));
   void clean();
@@ -133,6 +135,7 @@ export function openReader(
     },
     onWhole: (file) => note(file, null),
     findReplacement: (file) => findReplacement(database.db, file),
+    onNotKept: (err) => log.warn({ err, effect: "searches copy open days each time" }, "open days not kept"),
   });
 }
 

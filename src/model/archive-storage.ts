@@ -24,6 +24,8 @@ export interface ListedFile {
 export const TEMPORARY_FOLDER = "tmp";
 /** Folder below the temporary folder for data that DuckDB cannot hold in memory. */
 export const SPILL_FOLDER = "spill";
+/** Folder below the temporary folder for copies of hours that are in Postgres. */
+export const KEPT_FOLDER = "kept";
 
 /** A file in a cache that is younger may be one that is about to be entered into the manifest. */
 export const YOUNG_FILE_MS = HOUR_MS;

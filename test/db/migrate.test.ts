@@ -27,6 +27,7 @@ const TABLES = [
   "forward_hours",
   "forward_receipts",
   "forward_refusals",
+  "hour_changes",
   "ingest_cursors",
   "judged_hours",
   "known_sources",

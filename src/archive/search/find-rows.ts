@@ -5,7 +5,8 @@ import type { SearchRequest } from "#archive/rules/query/read-search.ts";
 import { passesTest } from "#archive/rules/query/text-test.ts";
 import { createOpenedBlocks, readMethod } from "#archive/rules/records/find-records.ts";
 import { countInSpan, fetchRows, findMatches, readMatches, readRows } from "#archive/rules/sql/find-rows.ts";
-import { type ArchivedDay, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { type ArchivedDay, cutOut, readArchivedDays, sourceOf } from "#db/archive/archived-days.ts";
+import { inKeptView } from "#db/archive/kept-hours.ts";
 import {
   countOpen,
   cutPage,
@@ -20,7 +21,7 @@ import { formatWhole } from "#lib/format.ts";
 import type { Span } from "#model/horizon.ts";
 import type { SearchSource } from "#model/kinds.ts";
 import { type FoundEvent, type RecordDeps, readRecords } from "./read-records.ts";
-import type { SearchDeps } from "./searching.ts";
+import { orWithoutKept, type SearchDeps, withoutKept } from "./searching.ts";
 
 interface FoundPage {
   readonly rows: readonly FoundEvent[];
@@ -40,7 +41,7 @@ export async function searchRows(
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<FoundPage> {
-  if (!asksMethod(plan)) return findRows(deps, zoneId, plan, signal);
+  if (!asksMethod(plan)) return orWithoutKept(deps, (from) => findRows(from, zoneId, plan, signal));
   const { events, source } = await findByMethod(deps, zoneId, plan, signal);
   const first = plan.page * plan.pageSize;
   const rows = events.slice(first, first + plan.pageSize).map(({ event }) => event);
@@ -79,11 +80,14 @@ async function findRows(
   signal: AbortSignal,
 ): Promise<FoundPage> {
   const { queries, files } = deps;
+  // Without a filter, Postgres knows the counts and reads the page's rows only.
+  const viewed = plan.clauses.length === 0 ? withoutKept(deps) : deps;
   for (;;) {
-    const { days, open, newest } = await inSearchView(queries, signal, async (tx) => {
-      const days = await readArchivedDays(tx, zoneId, plan);
-      return { days, ...(await readOpenPage(tx, zoneId, plan, days)) };
-    });
+    const asked = { zoneIds: [zoneId], window: plan };
+    const { days, open, newest } = await inKeptView(viewed, asked, signal, async (tx, _client, days) => ({
+      days,
+      ...(await readOpenPage(tx, zoneId, plan, days)),
+    }));
     const archived =
       plan.clauses.length === 0
         ? await countDays(files, days, plan, signal)
@@ -106,11 +110,12 @@ async function findRows(
     rows.push(...(await readFiles(files, parts, signal)));
     // Days do not overlap, and within a day the order is right already.
     rows.sort((one, other) => other.occurredAt - one.occurredAt);
-    return { rows, total, source: days.length > 0 ? "archive" : "events" };
+    return { rows, total, source: sourceOf(days) };
   }
 }
 
-const listFiles = (days: readonly ArchivedDay[]) => days.map(({ events }) => events.path).join();
+const listFiles = (days: readonly ArchivedDay[]) =>
+  days.flatMap(({ events }) => (events.kept === undefined ? [events.path] : [])).join();
 
 /** The manifest counts whole days. Of days that the window cuts the first row and the number of rows are looked up. */
 async function countDays(
@@ -144,7 +149,7 @@ async function matchDays(
     open.reduce((sum, { from, total }) => (from >= to ? sum + total : sum), 0),
   );
   const events = days.map((day) => day.events);
-  const statement = findMatches(events.map(files.eventsFileOf), plan, newerOpen);
+  const statement = findMatches(files.eventsFilesOf(days, plan), plan, newerOpen);
   return readMatches(await files.read(events, [statement], signal)).flatMap(({ file, total, rows }) => {
     const day = days[file];
     return day === undefined ? [] : [{ from: day.from, to: day.to, total, file: { day, rows } }];
@@ -173,8 +178,13 @@ async function readFiles(
     .reverse()
     .map(({ file, row, ...event }) => ({
       ...event,
-      archived: { records: wanted[file]?.day.records ?? null, row },
+      archived: toPlace(wanted[file]?.day, row),
     }));
+}
+
+/** Records of kept hours are in Postgres. */
+function toPlace(day: ArchivedDay | undefined, row: number): FoundEvent["archived"] {
+  return day?.events.kept === undefined ? { records: day?.records ?? null, row } : null;
 }
 
 const RECORDS_AT_ONCE = 500;
@@ -196,7 +206,7 @@ export async function findByMethod(
   signal: AbortSignal,
 ): Promise<{ readonly events: readonly MethodEvent[]; readonly source: SearchSource }> {
   const wanted = { ...plan, groupBy: [], methodClauses: [], page: 0, pageSize: MAX_METHOD_EVENTS };
-  const { rows, total, source } = await findRows(deps, zoneId, wanted, signal);
+  const { rows, total, source } = await searchRows(deps, zoneId, wanted, signal);
   if (total > MAX_METHOD_EVENTS) {
     const rule = `The method is only in the records of events, and one search reads ${formatWhole(MAX_METHOD_EVENTS)} records at most`;
     throw new UsageError([

@@ -6,10 +6,10 @@ import { PARQUET_COLUMNS, exportParquet as toParquet } from "#archive/rules/sql/
 import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#archive/rules/sql/group-events.ts";
 import type { Piece } from "#archive/rules/sql/to-condition.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
-import { type ArchivedDay, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { type ArchivedDay, cutOut, sourceOf } from "#db/archive/archived-days.ts";
+import { inKeptView } from "#db/archive/kept-hours.ts";
 import { copyOpenRows, type OpenPart } from "#db/archive/open-rows.ts";
-import { inSearchTransaction, type ZoneSpans } from "#db/archive/search-condition.ts";
-import { runCancellable } from "#db/postgres/transaction.ts";
+import type { ZoneSpans } from "#db/archive/search-condition.ts";
 import { UsageError } from "#lib/errors.ts";
 import { columnOf } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
@@ -17,7 +17,7 @@ import { DIMENSIONS, type SearchSource } from "#model/kinds.ts";
 import { toUrlPart, URL_PARTS } from "#model/record-parts.ts";
 import type { EventQuery } from "#model/search-condition.ts";
 import { findByMethod, type MethodEvent } from "./find-rows.ts";
-import type { SearchDeps } from "./searching.ts";
+import { orWithoutKept, type SearchDeps, withoutKept } from "./searching.ts";
 
 interface UnionOptions extends Pick<OpenPart, "columns" | "addressesOf"> {
   readonly signal: AbortSignal;
@@ -28,7 +28,7 @@ interface UnionOptions extends Pick<OpenPart, "columns" | "addressesOf"> {
 interface ReadUnion {
   /** The rows of the last statement. */
   readonly rows: readonly string[];
-  /** The archive days, in the order of the statement's files. */
+  /** The days and kept hours, in the order of the statement's files. */
   readonly days: readonly ArchivedDay[];
   /** Whether files of the archive had a part in the answer. */
   readonly source: SearchSource;
@@ -43,29 +43,38 @@ export async function readUnion(
   deps: SearchDeps,
   zoneIds: readonly number[],
   query: EventQuery | SearchPlan,
+  options: UnionOptions,
+  toStatements: (source: EventSource, days: readonly ArchivedDay[]) => readonly Piece[],
+): Promise<ReadUnion> {
+  // The records of a sample's events are found by the day of their file.
+  const read = (from: SearchDeps) => readOnce(from, zoneIds, query, options, toStatements);
+  return options.addressesOf === undefined ? orWithoutKept(deps, read) : read(withoutKept(deps));
+}
+
+async function readOnce(
+  deps: SearchDeps,
+  zoneIds: readonly number[],
+  query: EventQuery | SearchPlan,
   { columns, addressesOf, isMadeEmpty = false, signal }: UnionOptions,
   toStatements: (source: EventSource, days: readonly ArchivedDay[]) => readonly Piece[],
 ): Promise<ReadUnion> {
-  const { queries, files } = deps;
+  const { files } = deps;
   const { path, remove } = files.scratchFile();
   try {
     const { days, copied, source } =
       "methodClauses" in query && asksMethod(query)
         ? await copyByMethod(deps, onlyOf(zoneIds), query, { path, columns, signal })
-        : await runCancellable(queries, signal, (database) =>
-            inSearchTransaction(database, async (tx, client) => {
-              const days = await readArchivedDays(tx, zoneIds, query);
-              const part = { columns, path, ...(addressesOf && { addressesOf }) };
-              const copied = await copyOpenRows(client, query, cutZones(zoneIds, query, days), part);
-              return { days, copied, source: days.length > 0 ? ("archive" as const) : ("events" as const) };
-            }),
-          );
+        : await inKeptView(deps, { zoneIds, window: query }, signal, async (_tx, client, days) => {
+            const part = { columns, path, ...(addressesOf && { addressesOf }) };
+            const copied = await copyOpenRows(client, query, cutZones(zoneIds, query, days), part);
+            return { days, copied, source: sourceOf(days) };
+          });
     const isEmpty = days.length === 0 && copied === 0;
     if (isEmpty && !isMadeEmpty) return { rows: [], days, source };
     if (isEmpty) await writeFile(path, "");
     const read = days.map(({ events }) => events);
     const openRows = copied > 0 || isEmpty ? { path, columns } : null;
-    const statements = toStatements({ files: read.map(files.eventsFileOf), openRows }, days);
+    const statements = toStatements({ files: files.eventsFilesOf(days, query), openRows }, days);
     return { rows: await files.read(read, statements, signal), days, source };
   } finally {
     await remove();

@@ -7,6 +7,7 @@ import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { type ColumnChoice, refuseColumns, type WrittenColumns } from "#archive/rules/records/to-row.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { countArchived, countStoredEvents, hasStoredEvents } from "#db/archive/archived-days.ts";
+import { KeptFileError } from "#db/archive/kept-hours.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { COLUMN_NAMES, FIELD_NAMES } from "#model/fields.ts";
 import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";
@@ -18,6 +19,23 @@ import { Refusal } from "#operations/refusal.ts";
 export interface SearchDeps {
   readonly queries: Database;
   readonly files: ArchiveReader;
+}
+
+export function withoutKept<Deps extends SearchDeps>(deps: Deps): Deps {
+  return { ...deps, files: deps.files.withoutKept() };
+}
+
+/** Runs a search, and once more without kept hours if a file of them has disappeared meanwhile. */
+export async function orWithoutKept<T>(
+  deps: SearchDeps,
+  search: (deps: SearchDeps) => Promise<T>,
+): Promise<T> {
+  try {
+    return await search(deps);
+  } catch (thrown) {
+    if (!(thrown instanceof KeptFileError)) throw thrown;
+    return search(withoutKept(deps));
+  }
 }
 
 interface SearchPrice {

@@ -1,6 +1,7 @@
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import { isDayStored } from "#db/archive/hot-days.ts";
+import { removeKeptHours } from "#db/archive/kept-hours.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
 import type { Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
@@ -137,6 +138,7 @@ export async function eraseAddress(
     return { id, untilAt, isResumed };
   });
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
+  if (archive !== null) await removeKeptHours(archive.storage.folder);
   // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
   await eraseArchived(deps, { ...opened, zoneId, target }, signal);
   const replaced = { zoneId, untilAt: opened.untilAt, covers: target.covers };

@@ -10,7 +10,7 @@ export function judgeSearch({ events, questions, exported, archived, memory }: S
   const slow = questions.filter(({ duckMs }) => percentile(duckMs, 0.5) > NOTICEABLE_MS);
   return [
     judge("all questions, CPU, geometric mean", atMost(0.9), [geometricMean(questions.map(cpuRatio))]),
-    ...slow.map((timed) => judge(`${timed.question.name}, CPU`, atMost(2.5), [cpuRatio(timed)])),
+    ...slow.map((timed) => judge(`${timed.question.name}, CPU`, atMost(1.5), [cpuRatio(timed)])),
     ...ofKind("scan").map(({ question, archiveMs }) => judge(question.name, scanLimit(events), archiveMs)),
     ...ofKind("page").map(({ question, archiveMs }) => judge(question.name, atMostMs(100), archiveMs)),
     judge("disk per archived event", atMostBytes(50), [archived.eventBytes]),

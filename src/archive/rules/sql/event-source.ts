@@ -9,6 +9,8 @@ export interface EventsFile {
   readonly path: string;
   /** Version of its columns. */
   readonly format: number;
+  /** True if all events of the file are known to be in the window. */
+  readonly isInside?: boolean;
 }
 
 /** Places of the events of a search. */
@@ -54,26 +56,30 @@ export function prepareSource({ openRows }: EventSource): Piece[] {
 export interface FileGroup {
   readonly files: readonly EventsFile[];
   readonly format: number;
+  /** The condition for events of the window. */
+  readonly isInTime: Piece;
   /** SQL for the position of a row's file in the list of all files. */
   readonly position: Piece;
 }
 
 /**
- * Returns the files by their versions if a statement needs a column that not all of them have, or a clause tests one. Else all
- * are one group: DuckDB compares only the columns that are read.
+ * Returns the files by their versions if a statement needs a column that not all of them have, or a clause tests one, and those that
+ * the window cuts by themselves: the times of the others need no test. DuckDB compares only the columns that are read.
  */
 export function groupFiles(
   files: readonly EventsFile[],
-  { clauses }: Pick<SearchPlan, "clauses">,
+  plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   columns: readonly string[] = [],
 ): FileGroup[] {
-  const needed = [...columns, ...clauses.flatMap((clause) => clause.columns.map(columnOf))];
+  const needed = [...columns, ...plan.clauses.flatMap((clause) => clause.columns.map(columnOf))];
   const isAlike = needed.every(isInEveryFile);
   const places = [...files.entries()];
-  const groups = Map.groupBy(places, ([, { format }]) => (isAlike ? 1 : format));
-  return Array.from(groups, ([format, ofFormat]) => ({
+  const formatOf = ({ format }: EventsFile) => (isAlike ? 1 : format);
+  const groups = Map.groupBy(places, ([, file]) => `${formatOf(file)} ${file.isInside}`);
+  return Array.from(groups.values(), (ofFormat) => ({
     files: ofFormat.map(([, file]) => file),
-    format,
+    format: Math.max(...ofFormat.map(([, file]) => formatOf(file))),
+    isInTime: ofFormat.every(([, { isInside }]) => isInside) ? raw("true") : toTimeCondition(plan),
     position:
       ofFormat.length === files.length
         ? raw("file_index::bigint")
@@ -98,7 +104,7 @@ export function selectEvents(
       return `${keepsNulls || column in TYPES ? value : `coalesce(${value}, '')`} as ${column}`;
     });
     return duck`select ${raw(known.join(", "))} from ${readFiles(group.files)}
-        where ${toTimeCondition(plan)} and ${toClauses(plan, group.format)}`;
+        where ${group.isInTime} and ${toClauses(plan, group.format)}`;
   });
   if (openRows !== null) selects.push(raw(`select ${columns.join(", ")} from open_rows`));
   return join(selects, " union all ");

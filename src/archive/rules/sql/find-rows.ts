@@ -28,7 +28,7 @@ export function findMatches(
   const open = raw(newerOpen.map((newer, file) => `(${file}, ${newer})`).join(", "));
   const matches = groupFiles(files, plan).map(
     (group) => duck`select ${group.position} as f, file_row_number as r from ${readFiles(group.files)}
-      where ${toTimeCondition(plan)} and ${toClauses(plan, group.format)}`,
+      where ${group.isInTime} and ${toClauses(plan, group.format)}`,
   );
   return duck`with m as materialized (${join(matches, " union all ")}),
     c as materialized (select f, count(*) as n from m group by f),

@@ -84,7 +84,10 @@ export function toClauses({ clauses }: Pick<EventQuery, "clauses">, format: numb
 /** With more addresses or networks than this, one look at the spelling costs less. */
 const FEW = 4;
 
-/** Returns what every older spelling of the addresses passes, and few others: it is longer, and holds the address. */
+/**
+ * Returns what every older spelling of the addresses passes, and few others: it is longer, and holds the address. That of an IPv4
+ * network begins with its octets, or with no digit.
+ */
 function mayBeOlder(column: string, test: AddressTest): Piece[] {
   const holds = (text: string) =>
     duck`contains(${raw(/[a-z]/.test(text) ? `lower(${column})` : column)}, ${bound(text)})`;
@@ -96,7 +99,9 @@ function mayBeOlder(column: string, test: AddressTest): Piece[] {
   }
   if (test.kind !== "within" || test.networks.length > FEW) return [];
   const begins = test.networks.map(toWholeOctets);
-  return begins.includes("") ? [] : [or(begins.map(holds))];
+  if (begins.includes("")) return [];
+  const begin = begins.map((text) => duck`${raw(column)} between ${bound(text)} and ${bound(`${text}~`)}`);
+  return [or([raw(`${column} < '0' or ${column} >= ':'`), ...begin]), or(begins.map(holds))];
 }
 
 /** Returns the octets of an IPv4 network that all of its addresses have, each with its dot; empty for IPv6. */
@@ -143,7 +148,9 @@ function matches(text: Piece, literals: readonly string[]): Piece {
   const pattern = literals
     .map((literal) => literal.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`))
     .join(".*");
-  return duck`regexp_full_match(${text}, ${bound(pattern)}, 's')`;
+  // Rules out most texts for a fraction of the cost.
+  const longest = literals.reduce((most, one) => (one.length > most.length ? one : most));
+  return duck`(contains(${text}, ${bound(longest)}) and regexp_full_match(${text}, ${bound(pattern)}, 's'))`;
 }
 
 const OCTET = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
