@@ -1,7 +1,9 @@
 import { NodePgDatabase, type NodePgQueryResultHKT, NodePgSession } from "drizzle-orm/node-postgres";
 import { type PgDatabase, PgDialect } from "drizzle-orm/pg-core";
 import pg from "pg";
+import { toError } from "#lib/errors.ts";
 import { withSession } from "#lib/sql-session.ts";
+import { skipLostNumbers } from "./postgres/leases.ts";
 
 /** A connection with the settings that the code relies on. */
 export const SessionClient = withSession(pg.Client);
@@ -76,6 +78,16 @@ const GOODBYE_MS = 2_000;
  * statement, of a lock and of an idle transaction.
  */
 export function createDatabase(options: DatabaseOptions): Database {
+  let timeline: string | null = null;
+  const verify = async (client: pg.PoolClient, done: (error?: Error) => void) => {
+    let failure: Error | undefined;
+    try {
+      timeline = await skipLostNumbers(bindTo(client), timeline);
+    } catch (thrown) {
+      failure = toError(thrown);
+    }
+    done(failure);
+  };
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max,
@@ -89,6 +101,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     idleTimeoutMillis: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    verify: (client, done) => void verify(client, done),
   });
   // Without a listener a dying connection ends the process. The pool reports only idle connections, and the client
   // reports those as well. So only the client's listener reports errors.

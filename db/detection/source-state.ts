@@ -2,10 +2,12 @@ import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Database } from "../client.ts";
+import { TIMELINE } from "../postgres/leases.ts";
 import { runPrepared, toPrepared } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { erasures } from "../schema/privacy.ts";
 import { ruleBuckets } from "../schema/rules.ts";
+import { leases } from "../schema/service.ts";
 import { knownSources, sourceHours } from "../schema/sources.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { HourCoverage } from "./spikes.ts";
@@ -23,7 +25,7 @@ interface Found {
   readonly hasClosed: boolean;
   readonly hasAttacks: boolean;
   readonly hasKnown: boolean;
-  /** Changes with every erasure. */
+  /** Changes with every erasure, and with every promotion of a standby. */
   readonly erasures: string;
   /** Zones that have hours to count from their events. */
   readonly stale: readonly number[];
@@ -94,8 +96,8 @@ const STATE = toPrepared(
         and ${s.closedAt} > to_timestamp(${sql.placeholder("closed")}::float8 / 1000)) as "hasClosed",
       exists(select from ${spikes} ${s} where ${s.mark} = 'attack' and ${s.kind} = 'sources') as "hasAttacks",
       exists(select from ${knownSources}) as "hasKnown",
-      (select concat_ws('/', max(${x.id}), max(${x.untilAt}), count(${x.endedAt}), max(${x.endedAt}))
-        from ${erasures} ${x}) as erasures,
+      (select concat_ws('/', max(${x.id}), max(${x.untilAt}), count(${x.endedAt}), max(${x.endedAt}),
+        (select ${leases.fence} from ${leases} where ${leases.name} = ${sql.raw(`'${TIMELINE}'`)})) from ${erasures} ${x}) as erasures,
       array(select distinct ${h.zoneId} from ${sourceHours} ${h} where ${h.isStale}
         and ${h.startsAt} >= to_timestamp(${sql.placeholder("stale")}::float8 * 3600)) as stale) f
     left join (covered full join counted using (zone_id)) on true`,

@@ -1,11 +1,21 @@
 /** Leases and replicas: which process does what, and until when. */
-import { and, eq, isNotNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { readSqlState } from "#lib/errors.ts";
+import { READ_TIMELINE } from "#lib/sql-session.ts";
 import type { Queryable } from "../client.ts";
 import { leases, replicas } from "../schema/service.ts";
 import { names, overwriting } from "./terms.ts";
 
 const current = alias(leases, "current");
+
+/** The lease whose fence is the timeline of the server that has given out numbers so far. No process holds it. */
+export const TIMELINE = "server.timeline";
+/** More numbers of one kind than a server gives out in the time by which its standby lags. */
+const SKIPPED = 10_000;
+/** A promoted server may lack the row of a lease. */
+const FIRST_FENCE = sql`1 + ${SKIPPED}::bigint * (coalesce(
+  (select ${leases.fence} from ${leases} where ${leases.name} = ${TIMELINE}), 1) - 1)`;
 
 /**
  * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
@@ -20,7 +30,7 @@ export async function acquireLease(
   const isFree = sql`${leases.expiresAt} is null or ${leases.expiresAt} <= now()`;
   const taken = await db
     .insert(leases)
-    .values({ name, holder, fence: 1, expiresAt })
+    .values({ name, holder, fence: FIRST_FENCE, expiresAt })
     .onConflictDoUpdate({
       target: leases.name,
       set: { holder, fence: sql`${leases.fence} + 1`, expiresAt },
@@ -124,6 +134,38 @@ export async function isLeaseTaken(db: Queryable, name: string): Promise<boolean
     .from(leases)
     .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
   return taken.length > 0;
+}
+
+/** A standby, a server without WAL of its own, a role without the right, tables that are not there yet. */
+const UNREADABLE = new Set(["55000", "0A000", "42501", "25006", "42P01"]);
+
+/**
+ * Makes sure that a server which was promoted gives out no number that the former primary may have given out: a standby
+ * that follows asynchronously lacks the newest commits, and would number other alerts, transitions and owners like those
+ * that channels, clients and running jobs know. Every lease from before ends. Returns the server's timeline, which
+ * changes with each promotion; null if it cannot be read. Called before a connection is first used.
+ */
+export async function skipLostNumbers(db: Queryable, known: string | null): Promise<string | null> {
+  try {
+    const { rows } = await db.execute<{ timeline: string }>(sql.raw(READ_TIMELINE));
+    const timeline = rows[0]?.timeline ?? null;
+    if (timeline === null || timeline === known) return timeline;
+    const fence = Number.parseInt(timeline, 16);
+    await db.insert(leases).values({ name: TIMELINE, fence }).onConflictDoNothing();
+    // One statement, in which the first connection skips the numbers, and all others wait for it.
+    const isFormer = and(eq(leases.name, TIMELINE), ne(leases.fence, fence));
+    await db.execute(sql`
+      with promoted as (update ${leases} set ${names(leases.fence)} = ${fence} where ${isFormer} returning 1),
+      ended as (update ${leases} as ${current} set ${names(current.fence)} = ${current.fence} + ${SKIPPED},
+          ${names(current.holder)} = null, ${names(current.expiresAt)} = null
+        from promoted where ${and(ne(current.name, TIMELINE), isNull(current.dueAt))})
+      select setval(oid, nextval(oid) + ${SKIPPED}) from pg_class, promoted
+      where relkind = 'S' and relnamespace = 'public'::regnamespace`);
+    return timeline;
+  } catch (thrown) {
+    if (UNREADABLE.has(readSqlState(thrown) ?? "")) return null;
+    throw thrown;
+  }
 }
 
 /**

@@ -136,7 +136,8 @@ export async function copyToFallback(
   const overdue = await readOverdue(database.db, { fallback, afterMs, limit: MOST });
   const copies = overdue.map(({ channel: standsInFor, ...row }) => {
     const { data } = keyed.safeParse(row.content);
-    const dedupeKey = notificationKeyOf(data?.dedupeKey ?? `alert-${row.alertId}`, row.transition, fallback);
+    const episode = { ...row, dedupeKey: data?.dedupeKey ?? `alert-${row.alertId}` };
+    const dedupeKey = notificationKeyOf(episode, fallback);
     // The fallback channel has no earlier message of this alert that it could update in place.
     const { isQuiet: _, ...content } = row.content as { isQuiet?: boolean };
     return { ...row, content, channel: fallback, standsInFor, dedupeKey };

@@ -55,7 +55,7 @@ export function createDirectSender({
       const sent = await notifier.send(message, {
         signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(TIMEOUT_MS)]),
         attempt: number,
-        deliveryKey: notificationKeyOf(message.dedupeKey, message.transition, channel),
+        deliveryKey: notificationKeyOf(message, channel),
         ...kept,
       });
       log.info({ channel, reason: message.reason }, "direct notification sent");

@@ -94,7 +94,10 @@ function createState() {
     isRunning: false,
     kept: new Map<number, KeptWatch>(),
     oldHours: new Map() as OldHours,
-    /** Changes with every erasure, after which no watch may know an address any more. */
+    /**
+     * Changes with every erasure, after which no watch may know an address any more, and with every promotion of a standby,
+     * which may lack what was judged.
+     */
     erasures: null as string | null,
     /** The end of the minutes that every zone was judged up to. A tick before the next minute judges the running one only. */
     doneMinute: null as number | null,

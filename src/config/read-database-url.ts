@@ -1,6 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { readCertificates } from "./secret-file.ts";
 
+/** The values of target_session_attrs that name a host which accepts writes. */
+const WRITABLE = ["read-write", "primary"];
 const FILES = ["sslrootcert", "sslcert", "sslkey"] as const;
 /** The modes that check the server's certificate and name. */
 const CHECKED = ["allow", "prefer", "require", "verify-ca", "verify-full"];
@@ -67,6 +69,11 @@ function settleParameters(text: string, url: URL): ReadDatabaseUrl {
     const why = file === undefined ? null : findFault(name, file);
     if (why !== null) return { mistake: `${name}=${JSON.stringify(file)}: ${why}` };
   }
+  const attributes = given("target_session_attrs") ?? "primary";
+  if (!WRITABLE.includes(attributes))
+    return {
+      mistake: `target_session_attrs=${JSON.stringify(attributes)}: must be ${WRITABLE.join(" or ")}, because Longwatch writes`,
+    };
   const isOff = given("ssl") === "false";
   if (isOff) searchParams.set("ssl", "0");
   const mode = given("sslmode");

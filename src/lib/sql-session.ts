@@ -20,12 +20,19 @@ export const SESSION_SETTINGS = {
 const LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
 
 const PROBE_MS = 3_000;
+/** A standby, or a role or server that allows reading only. */
+const IS_READ_ONLY = `current_setting('transaction_read_only') = 'on' as "isReadOnly"`;
 /** The host of each address with several that was the primary last. */
 const primaries = new Map<string, SqlHost>();
+
+/** Eight hexadecimal digits that grow with each promotion of a standby. */
+export const READ_TIMELINE = "select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline";
 
 type Settings = Readonly<Record<string, string>>;
 
 interface Client {
+  readonly host: string;
+  readonly port: number;
   connect(): Promise<unknown>;
   query(text: string): Promise<{ rows: Record<string, unknown>[] }>;
   end(): Promise<void>;
@@ -42,6 +49,7 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
     readonly #statement: string;
     readonly #config: Readonly<Record<string, unknown>>;
     readonly #hosts: readonly SqlHost[];
+    readonly #mustWrite: boolean;
 
     // biome-ignore lint/suspicious/noExplicitAny: see above.
     constructor(...given: any[]) {
@@ -51,13 +59,15 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       super({ ...config, ...withheld, options: undefined });
       this.#config = config;
       this.#hosts = listSqlHosts(config["connectionString"]);
+      this.#mustWrite =
+        this.#hosts.length > 1 || String(config["connectionString"]).includes("target_session_attrs=");
       const settings = { ...SESSION_SETTINGS, ...(Object.fromEntries(limits) as Settings), ...more };
       const calls = Object.entries(settings).map(
         ([name, value]) => `set_config('${name}', '${value}', false)`,
       );
       // The owner listens only once the client is ready. Until then, a connection that dies must not end the process.
       this.on("error", () => undefined);
-      this.#statement = `select pg_is_in_recovery() as "isStandby", ${calls.join(", ")}`;
+      this.#statement = `select ${IS_READ_ONLY}, ${calls.join(", ")}`;
     }
 
     // The pool calls with a callback, everybody else without.
@@ -79,8 +89,8 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       try {
         await super.connect();
         const { rows } = await this.query(this.#statement);
-        if (this.#hosts.length > 1 && rows[0]?.["isStandby"] === true)
-          throw new Error("the host is a standby now");
+        if (this.#mustWrite && rows[0]?.["isReadOnly"] === true)
+          throw new Error(`${this.host}:${this.port} accepts no writes`);
       } catch (thrown) {
         primaries.delete(url);
         await this.end().catch(() => undefined);
@@ -88,32 +98,38 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       }
     }
 
-    /** Returns the first host that accepts writes, as `target_session_attrs=primary` of libpq. */
+    /**
+     * Returns a host that accepts writes, as `target_session_attrs=read-write` of libpq. A former primary that is back and
+     * follows no one accepts them too: of several hosts, it is the one that was promoted last.
+     */
     async #findPrimary(url: string): Promise<SqlHost> {
-      let failure: unknown;
-      for (const host of this.#hosts) {
-        const probe = new Base({
-          ...this.#config,
-          options: undefined,
-          connectionString: withSqlHost(url, host),
-          connectionTimeoutMillis: PROBE_MS,
-        });
-        probe.on("error", () => undefined);
-        try {
-          await probe.connect();
-          const { rows } = await probe.query('select pg_is_in_recovery() as "isStandby"');
-          if (rows[0]?.["isStandby"] === false) {
-            primaries.set(url, host);
-            return host;
-          }
-          failure ??= new Error(`${host.host}:${host.port} is a standby`);
-        } catch (thrown) {
-          failure = thrown;
-        } finally {
-          await probe.end().catch(() => undefined);
-        }
+      const probes = await Promise.allSettled(this.#hosts.map((host) => this.#probe(url, host)));
+      const found = probes.flatMap((probe) => (probe.status === "fulfilled" ? [probe.value] : []));
+      const [newest] = found.sort((one, other) => other.timeline - one.timeline);
+      if (newest === undefined) throw probes.find((probe) => probe.status === "rejected")?.reason;
+      primaries.set(url, newest.host);
+      return newest.host;
+    }
+
+    /** @throws {Error} if the host cannot be reached or accepts no writes. */
+    async #probe(url: string, host: SqlHost) {
+      const probe = new Base({
+        ...this.#config,
+        options: undefined,
+        connectionString: withSqlHost(url, host),
+        connectionTimeoutMillis: PROBE_MS,
+      });
+      probe.on("error", () => undefined);
+      try {
+        await probe.connect();
+        const { rows } = await probe.query(`select ${IS_READ_ONLY}`);
+        if (rows[0]?.["isReadOnly"] !== false) throw new Error(`${host.host}:${host.port} accepts no writes`);
+        // A server without WAL of its own has no timeline.
+        const known = await probe.query(READ_TIMELINE).catch(() => ({ rows: [] }));
+        return { host, timeline: Number.parseInt(String(known.rows[0]?.["timeline"]), 16) || 0 };
+      } finally {
+        await probe.end().catch(() => undefined);
       }
-      throw failure;
     }
   };
 }

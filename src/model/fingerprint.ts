@@ -1,6 +1,6 @@
 /** The keys of alerts, notifications, series and attackers. */
 import { createHash } from "node:crypto";
-import type { SourceKind } from "./kinds.ts";
+import type { REASONS, SourceKind } from "./kinds.ts";
 
 /** The subject of an alert. Two alerts of one subject are never open together. */
 export interface AlertSubject {
@@ -37,12 +37,20 @@ export function episodeKeyOf(alert: { readonly fingerprint: string; readonly fir
 const PLAIN_CHANNEL = /^[\w-]{1,64}$/;
 
 /**
- * Returns the key of one transition on one channel, which is the same at every attempt. It has at most 110 characters
- * of `\w-`. It contains no dot, because signed webhooks join their id with dots.
+ * Returns the key of one transition on one channel, which is the same at every attempt. It names the reason too, because
+ * the number is given out again if a promoted server lacks the transition. It has at most 125 characters of `\w-`. It
+ * contains no dot, because signed webhooks join their id with dots.
  */
-export function notificationKeyOf(episodeKey: string, transition: number, channel: string): string {
+export function notificationKeyOf({ dedupeKey, transition, reason }: Transition, channel: string): string {
   const name = PLAIN_CHANNEL.test(channel) ? channel : digest([channel]);
-  return `${episodeKey}-${transition}-${name}`;
+  return `${dedupeKey}-${transition}-${reason}-${name}`;
+}
+
+interface Transition {
+  /** The key of the episode. */
+  readonly dedupeKey: string;
+  readonly transition: number;
+  readonly reason: (typeof REASONS)[number];
 }
 
 /** The events of one rule in one zone. */

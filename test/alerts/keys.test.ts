@@ -22,14 +22,16 @@ test("a new rule that grows into a spike stays the same subject", () => {
   expect(fingerprintOf({ ...subject, kind: "new-rule" })).toBe(fingerprintOf(subject));
 });
 
-test("a notification's key is short, free of dots and different for every episode, transition and channel", () => {
+test("a notification's key is short, free of dots and different for every episode, transition, reason and channel", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 400 }), fc.nat(), (channel, transition) => {
-      const episode = episodeKeyOf({ fingerprint: fingerprintOf(subject), firedAtMs: 1 });
-      const key = notificationKeyOf(episode, transition, channel);
-      expect(key).toMatch(/^[\w-]{1,110}$/);
-      expect(key).not.toBe(notificationKeyOf(episode, transition + 1, channel));
-      expect(key).not.toBe(notificationKeyOf(episode, transition, `${channel}x`));
+      const dedupeKey = episodeKeyOf({ fingerprint: fingerprintOf(subject), firedAtMs: 1 });
+      const worse = { dedupeKey, transition, reason: "worse" } as const;
+      const key = notificationKeyOf(worse, channel);
+      expect(key).toMatch(/^[\w-]{1,125}$/);
+      expect(key).not.toBe(notificationKeyOf({ ...worse, transition: transition + 1 }, channel));
+      expect(key).not.toBe(notificationKeyOf({ ...worse, reason: "resolved" }, channel));
+      expect(key).not.toBe(notificationKeyOf(worse, `${channel}x`));
     }),
   );
   const fingerprint = fingerprintOf(subject);

@@ -51,6 +51,12 @@ test.each([
   expect(parseConfig({ DATABASE_URL: given }).databaseUrl?.reveal()).toBe(url);
 });
 
+test("target_session_attrs that allows a standby is refused", () => {
+  expect(() => parseConfig({ DATABASE_URL: "postgres://u@one,two/db?target_session_attrs=any" })).toThrow(
+    'DATABASE_URL: target_session_attrs="any": must be read-write or primary, because Longwatch writes',
+  );
+});
+
 test.each([
   ["postgres://u@one/db", []],
   ["postgres://u@one/db?host=/run/pg", []],

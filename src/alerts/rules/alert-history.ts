@@ -171,7 +171,7 @@ export function toNotifications(
   { notified, updated = [] }: Partial<Recipients>,
   before: AlertRecord | null,
 ) {
-  const { alertId, transition, dedupeKey } = message;
+  const { alertId, transition } = message;
   const assignedTo = (before && assigneeOf(before)) ?? undefined;
   return [...(notified ?? []), ...updated].map((channel) => {
     const content = addressMessage({ assignedTo, ...message }, channel, before, updated.includes(channel));
@@ -180,7 +180,7 @@ export function toNotifications(
       transition,
       reason: content.reason,
       channel,
-      dedupeKey: notificationKeyOf(dedupeKey, transition, channel),
+      dedupeKey: notificationKeyOf(content, channel),
       content,
     };
   });

@@ -196,7 +196,7 @@ export async function testChannel(
   try {
     for (const reason of reasons) {
       const message = { ...buildTestMessage(notifier.name, nowMs, reason), links };
-      const deliveryKey = notificationKeyOf(message.dedupeKey, message.transition, notifier.name);
+      const deliveryKey = notificationKeyOf(message, notifier.name);
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const sent = await notifier.send(message, { signal, attempt: 1, deliveryKey, providerReference });
       providerReference = sent.providerReference;

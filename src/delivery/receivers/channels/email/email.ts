@@ -79,7 +79,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
   const about = message.kind === "self" && headline !== "" ? headline : subject;
   const title = cutText(`[Longwatch ${describeState(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
   return {
-    messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
+    messageId: isFirst ? root : `<${thread}.${message.transition}.${message.reason}@${domain}>`,
     ...(isFirst ? {} : { inReplyTo: root, references: root }),
     subject: isFirst ? title : `Re: ${title}`,
     text: `${[unlink(`${statusText}: ${subject}`), "", ...toPlainLines(document, unlink)].join("\n")}\n`,
