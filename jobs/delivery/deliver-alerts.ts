@@ -16,19 +16,17 @@ import { defineJob } from "#store/queue/define-job.ts";
 import { reportChannels } from "../alerts/report-service.ts";
 import type { JobContext } from "../context.ts";
 import {
+  attemptOf,
   type ClaimedDeliveries,
   claimDeliveries,
   claimForOthers,
-  type Delivery,
-  spendMore,
-} from "./claim-delivery.ts";
-import {
-  attemptOf,
   copyToFallback,
+  type Delivery,
   type Fallback,
   readMessage,
   recordAttempts,
   sendDelivery,
+  spendMore,
 } from "./send-delivery.ts";
 
 /**

@@ -34,14 +34,15 @@ import {
   isWholeCountsChange,
 } from "#proof/rules/compare-counts.ts";
 import {
+  CLOCK_SKEW_MS,
   countDeficits,
   explainReopening,
   findChange,
   isAboveSeal,
   isAsSealed,
+  learnHorizon,
   toCountsLook,
 } from "#proof/rules/judge-counts.ts";
-import { CLOCK_SKEW_MS, learnHorizon } from "#proof/rules/judge-metrics.ts";
 import { isSearchedAndSettled, planComparison } from "#proof/rules/plan-comparison.ts";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#store/queue/define-job.ts";
 import { type CopyLateDeps, createLateCopier, readRuleCounts } from "./copy-late.ts";

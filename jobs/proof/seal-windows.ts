@@ -26,7 +26,6 @@ import { horizonAt, KEPT_MS, startOfDay, startOfHour, toDay } from "#model/horiz
 import type { ProvenDay } from "#model/zones.ts";
 import { recordEraser } from "#people/rules/erasure-guard.ts";
 import { AGREE_MS } from "#proof/rules/hour-proof.ts";
-import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 import {
   finalFrom,
   GIVE_UP_MS,
@@ -34,7 +33,8 @@ import {
   judgeMetrics,
   type MetricAbove,
   mustProveAnew,
-} from "#proof/rules/judge-metrics.ts";
+} from "#proof/rules/judge-counts.ts";
+import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "#proof/rules/judge-hour.ts";
 import { type AnyJob, defineJob } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
 

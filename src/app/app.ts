@@ -7,7 +7,7 @@ import { refuseServer, WORK_SESSIONS } from "#db/postgres/server.ts";
 import type { TerminalStream } from "#delivery/receivers/channels/terminal/terminal.ts";
 import { openHeartbeat } from "#delivery/receivers/post.ts";
 import { findTooManyInAll } from "#detection/known-sources.ts";
-import { readRequests } from "#detection/review/read-requests.ts";
+import { readRequests } from "#detection/review/open-review.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { readWeek } from "#health/digest.ts";
 import { reportExcessRights } from "#health/doctor/report-excess-rights.ts";

@@ -8,13 +8,13 @@ import { toError, UsageError } from "#lib/errors.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import {
   createDrivenClock,
+  createOracle,
   createRequestLog,
   type EmulatorContext,
   type RequestLog,
   Switches,
 } from "./emulator-context.ts";
 import { createFaults, Fault, type FaultInput } from "./faults.ts";
-import { createOracle } from "./oracle.ts";
 import { createResources } from "./resources.ts";
 import { createRuleDays } from "./rule-days.ts";
 import { createEmulatorServer } from "./server.ts";

@@ -6,7 +6,7 @@ import { createMetrics } from "#faces/http/metrics.ts";
 import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { createPageCursors } from "#operations/operation.ts";
 import { SERVICE } from "../faces/http/default-service.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { createPageCursors } from "#operations/operation.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { comparable, difference, readBack } from "./comparable.ts";
 import { type MatrixRequest, REQUESTS } from "./request-matrix.ts";

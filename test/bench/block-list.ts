@@ -23,7 +23,7 @@ import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
 import { CRAWLERS } from "#detection/rules/verdict/crawlers.ts";
 import { createUses } from "#detection/rules/verdict/evidence.ts";
 import { judgeVerdict } from "#detection/rules/verdict/judge-verdict.ts";
-import { readEntries } from "#faces/cli/backtest/read-events.ts";
+import { readEntries } from "#faces/cli/backtest/replay-events.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { FEW_ADDRESSES } from "#model/ip-address.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { readEntries } from "#faces/cli/backtest/read-events.ts";
+import { readEntries } from "#faces/cli/backtest/replay-events.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { describeScores, Figures, toFigures, withFigures } from "../bench/message/describe-scores.ts";

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
-import { readEntries, readEvents } from "#faces/cli/backtest/read-events.ts";
+import { readEntries, readEvents } from "#faces/cli/backtest/replay-events.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createActionStates } from "#model/action-class.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { duck } from "#archive/rules/sql/to-condition.ts";
 import { knownSources, zoneUsual } from "#db/schema/sources.ts";
 import { spikes, verdicts } from "#db/schema/spikes.ts";
-import { readRequests } from "#detection/review/read-requests.ts";
+import { readRequests } from "#detection/review/open-review.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { RequestClass } from "#model/kinds.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import { deleteReviewPlan, insertReviewPlan, listReviewPlans } from "#db/detection/exclusions.ts";
-import { readRequests } from "#detection/review/read-requests.ts";
+import { readRequests } from "#detection/review/open-review.ts";
 import { raiseExamined } from "#jobs/alerts/raise-self.ts";
 import { createWatchPlansJob } from "#jobs/detection/watch-plans.ts";
 import { examine, openScope } from "#jobs/health/conditions/condition.ts";

@@ -192,7 +192,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
   ["classify-requests.ts", "the texts of a request that a finding may name"],
   ["request-findings.ts", "the kinds of spikes that a person is notified of as an attack"],
-  ["read-events.ts", "the dimensions of an entry that the backtest reads"],
+  ["replay-events.ts", "the dimensions of an entry that the backtest reads"],
   ["classify-requests.ts", "the columns of an event that its class depends on"],
   ["request-findings.ts", "the kinds of spikes that say whose requests are"],
 ]);
@@ -226,7 +226,7 @@ test("no source file writes a list of kinds by hand, except those named here", (
 /** The choices of the console that no closed list has, by file and label. */
 const OWN_CHOICES: ReadonlyMap<string, string> = new Map([
   ["header.tsx: Zone", "the zones of the service"],
-  ["start-run.tsx: Zone", "the zones of the service"],
+  ["runs.tsx: Zone", "the zones of the service"],
   ["routing-test.tsx: Zone", "the zones of the service"],
   ["header.tsx: Span that ends now", "lengths of time"],
   ["silences.tsx: Zone", "the zones of the service"],

@@ -3,8 +3,7 @@ import { createOpenedBlocks } from "#archive/rules/records/find-records.ts";
 import type { Database } from "#db/client.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { localCaller } from "#operations/caller.ts";
-import type { Change, Query } from "#operations/operation.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { type Change, createPageCursors, type Query } from "#operations/operation.ts";
 import { perform } from "#operations/perform.ts";
 import { SERVICE } from "../faces/http/default-service.ts";
 

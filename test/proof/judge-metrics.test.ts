@@ -3,7 +3,7 @@ import { storeSnapshot } from "#db/detection/rule-metrics.ts";
 import { readProvenDays } from "#db/proof/horizons.ts";
 import { judgeZoneMetrics } from "#jobs/proof/seal-windows.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { judgeMetrics } from "#proof/rules/judge-metrics.ts";
+import { judgeMetrics } from "#proof/rules/judge-counts.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { POLICY, SETTLE_MS } from "./some-hours.ts";

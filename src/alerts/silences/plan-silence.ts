@@ -6,7 +6,7 @@ import { listAlerts } from "#db/alerts/alert-reports.ts";
 import type { AlertRow } from "#db/alerts/alerts.ts";
 import { insertSilence, pageSilences } from "#db/alerts/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { isAddress } from "#detection/rules/incidents/attacker.ts";
+import { isAddress } from "#detection/rules/incidents/incident.ts";
 import { isObject } from "#lib/json.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
 import { attackerIdOf } from "#model/fingerprint.ts";

@@ -4,8 +4,7 @@ import type { CopiedHour } from "#model/covered-hour.ts";
 import { attackerIdOf, isActive, QUIET_MINUTES, type SeriesKey } from "#model/fingerprint.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Episode } from "./episode.ts";
-import type { Attacker } from "./incidents/attacker.ts";
-import type { Incident } from "./incidents/incident.ts";
+import type { Attacker, Incident } from "./incidents/incident.ts";
 import { TESTED_MINUTES } from "./plan-tick.ts";
 import { toMinute } from "./stored-episode.ts";
 

@@ -7,7 +7,7 @@ import { readVersion } from "#config/read-version.ts";
 import { migrate } from "#db/migrate.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
 import { refuseServer } from "#db/postgres/server.ts";
-import { type BackupManifest, countArchiveFiles, countRows } from "#health/backup/manifest.ts";
+import { type BackupManifest, countArchiveFiles, countRows } from "#health/backup/open-backup.ts";
 import { writeBackup } from "#health/backup/write-backup.ts";
 import { formatBytes } from "#lib/disk.ts";
 import { UsageError } from "#lib/errors.ts";

@@ -16,8 +16,8 @@ import {
   countArchiveFiles,
   countRows,
   createStepProgress,
-} from "./manifest.ts";
-import type { OpenedBackup } from "./open-backup.ts";
+  type OpenedBackup,
+} from "./open-backup.ts";
 
 export interface RestoreOptions {
   /** Without tables. */

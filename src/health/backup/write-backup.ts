@@ -27,7 +27,7 @@ import {
   MANIFEST,
   MANIFEST_HASH,
   type StepProgress,
-} from "./manifest.ts";
+} from "./open-backup.ts";
 
 /** An archive day that is being written takes minutes. */
 const WAIT_FOR_ARCHIVE_MS = 10 * 60_000;

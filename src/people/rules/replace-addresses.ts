@@ -1,7 +1,6 @@
 /** Replaces addresses in free text and JSON, however they are spelled. */
 import { readAddress, readMasked } from "#model/ip-address.ts";
-import { dropForward, type FoundAddress, findIpv4, findSpelled } from "./find-ipv4.ts";
-import { findIpv6 } from "./find-ipv6.ts";
+import { dropForward, type FoundAddress, findIpv4, findIpv6, findSpelled } from "./find-addresses.ts";
 import { isPseudonym } from "./pseudonym.ts";
 
 const PSEUDONYM = /anon-[a-z2-7]{13}-[a-z2-7]{13}/g;

@@ -13,7 +13,7 @@ import { HELD_BACK } from "#ingest/rules/read-page.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
 import { type AssessedHour, assessHours } from "#proof/rules/hour-status.ts";
-import { GIVE_UP_MS } from "#proof/rules/judge-metrics.ts";
+import { GIVE_UP_MS } from "#proof/rules/judge-counts.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;

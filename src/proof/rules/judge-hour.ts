@@ -12,7 +12,7 @@ import {
   settledAt,
 } from "./hour-proof.ts";
 import { joinIdDigests, NO_IDS } from "./id-digest.ts";
-import type { MetricAbove } from "./judge-metrics.ts";
+import type { MetricAbove } from "./judge-counts.ts";
 
 export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
 const SOON_FORGOTTEN =

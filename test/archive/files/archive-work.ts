@@ -1,9 +1,8 @@
 import { restoreDay } from "#archive/operations/restore-day.ts";
 import type { Database } from "#db/client.ts";
-import { addFacts } from "#jobs/archive/add-facts.ts";
 import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
-import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
+import { addFacts, rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import { silent } from "../../ingest/ingest-jobs.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 

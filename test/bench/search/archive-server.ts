@@ -13,7 +13,7 @@ import { createAuditExport } from "#faces/http/routes/edge/platform.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { createPageCursors } from "#operations/operation.ts";
 import { SERVICE } from "../../faces/http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
 

@@ -12,7 +12,7 @@ import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { createExportProgress } from "#faces/cli/export/save-export.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
-import { withSearch } from "#faces/cli/search/with-search.ts";
+import { withSearch } from "#faces/cli/store/store-command.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { Role } from "#model/kinds.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../../archive/archive-folder.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { createPageCursors } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 
 const cursors = createPageCursors(Buffer.alloc(32, 1));

@@ -17,7 +17,7 @@ import { createStopStack } from "#lib/process.ts";
 import { createSecret } from "#lib/secret.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Role } from "#model/kinds.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { createPageCursors } from "#operations/operation.ts";
 import { atEnd } from "#test/support/at-end.ts";
 import { issueKey } from "#test/support/issue-key.ts";
 import { openTestFolder } from "../../archive/archive-folder.ts";

@@ -6,11 +6,13 @@ import { LONGEST_WINDOW } from "../detection-settings.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
-import { type Attacker, createLinkTest, isAddress } from "./attacker.ts";
 import {
+  type Attacker,
   activeAttackers,
+  createLinkTest,
   endOfIncident,
   type Incident,
+  isAddress,
   isFull,
   MAX_INCIDENTS,
   OVERLAP,

@@ -5,7 +5,7 @@ import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
 import { LONGEST_WINDOW } from "../detection-settings.ts";
 import { toSourceKey, toSourcePath } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
-import { createAttackerTest } from "./attacker.ts";
+import { createAttackerTest } from "./incident.ts";
 
 const TOP = 5;
 const MAX_GROWN = 3;

@@ -4,8 +4,7 @@ import { isSumRule } from "#model/rules.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
 import { addTo, sortCounts } from "../verdict/requests.ts";
-import { createAttackerTest, isAddress, spanOf } from "./attacker.ts";
-import { type Incident, newestNews, OVERLAP } from "./incident.ts";
+import { createAttackerTest, type Incident, isAddress, newestNews, OVERLAP, spanOf } from "./incident.ts";
 
 /** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events, or it of theirs. */
 const MEMBER_SHARE = 0.7;

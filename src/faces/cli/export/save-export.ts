@@ -21,8 +21,7 @@ import { escapeText } from "#lib/text.ts";
 
 import { writeText } from "../edge/edge-io.ts";
 import { findZones } from "../options/read-options.ts";
-import { withSearch } from "../search/with-search.ts";
-import type { StoreIo } from "../store/store-command.ts";
+import { type StoreIo, withSearch } from "../store/store-command.ts";
 
 export const COMPRESSORS = { ".gz": createGzip, ".zst": createZstdCompress } as const;
 

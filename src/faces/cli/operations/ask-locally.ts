@@ -5,15 +5,14 @@ import type { Searching } from "#archive/search/searching.ts";
 import { accountsOf, type Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { readServerSecret } from "#db/health/server-facts.ts";
+import { withEdge } from "#faces/cli/edge/open-edge.ts";
+import { withFiles } from "#faces/cli/store/store-command.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
-import type { AskOperation, Changing } from "#operations/operation.ts";
-import { createPageCursors } from "#operations/page-cursor.ts";
+import { type AskOperation, type Changing, createPageCursors } from "#operations/operation.ts";
 import { perform } from "#operations/perform.ts";
 import { createPseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#people/rules/erasure-guard.ts";
-import { withEdge } from "../edge/open-edge.ts";
-import { withFiles } from "../search/with-search.ts";
 import { readServiceClock, withStore } from "../store/open-store.ts";
 
 interface Asker {

@@ -7,6 +7,7 @@ import type { Searching } from "#archive/search/searching.ts";
 import type { Config } from "#config/config.ts";
 import type { Paint } from "#delivery/receivers/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#delivery/rules/message/text-width.ts";
+import { withSearch } from "#faces/cli/store/store-command.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
 import { shortenText } from "#lib/text.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
@@ -35,7 +36,6 @@ import {
   toNativeRequest,
   toPlatformAnswer,
 } from "./find-pages.ts";
-import { withSearch } from "./with-search.ts";
 
 const HELP = `
 The command searches everything that is kept: the database and the files of the archive. Events come newest first, groups

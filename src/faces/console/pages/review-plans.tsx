@@ -1,6 +1,7 @@
 /** The plans that people saved, and the address of the block list, on the page Review. */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { type ReviewChoice, type ReviewTotals, sayRule } from "#model/review.ts";
 import { type Item, useChange, useOperation } from "../api/ask.ts";
 import { useMay, useSession } from "../api/session.ts";
@@ -9,7 +10,6 @@ import { Moment } from "../components/facts.tsx";
 import { PopoverForm, type Toggled } from "../components/forms.tsx";
 import { DataTable } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
-import { useFields } from "../state/fields.ts";
 import { useUrlState } from "../state/url-state.ts";
 import { formatCount } from "../style/words.ts";
 import classes from "./review.module.css";

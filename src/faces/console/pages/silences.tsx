@@ -2,6 +2,7 @@
 
 import { Select, Stack, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { LASTING_SILENCE_STATES, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
 import { type NewSilence, type Silence, useSilences } from "../api/queries.ts";
 import { useMay, useSession } from "../api/session.ts";
@@ -10,7 +11,6 @@ import { SubtleButton } from "../components/buttons.tsx";
 import { Rows } from "../components/facts.tsx";
 import { PagedPanel } from "../components/panel.tsx";
 import { quoteForShell } from "../state/browser.ts";
-import { useFields } from "../state/fields.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
 import { MATCHERS } from "../style/words.ts";
 import { SilenceForm } from "./alert/silence-dialog.tsx";

@@ -15,12 +15,12 @@ import {
 import { useColorScheme } from "@mantine/hooks";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { ask } from "../api/ask.ts";
 import { useSession, useSignOut } from "../api/session.ts";
 import { SubtleButton } from "../components/buttons.tsx";
 import { TextForm } from "../components/forms.tsx";
 import { useDesktopNotices } from "../state/browser.ts";
-import { useFields } from "../state/fields.ts";
 import { useLive } from "../state/now.tsx";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
 import { type Params, usePageLink, useUrlState } from "../state/url-state.ts";

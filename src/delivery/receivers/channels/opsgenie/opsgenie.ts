@@ -1,6 +1,16 @@
 /** The channel of Opsgenie, and an alert as its requests. */
 
 import { z } from "zod";
+import {
+  defineChannel,
+  type Notifier,
+  type SenderOptions,
+  secretText,
+  textSettings,
+} from "#delivery/receivers/channel-definition.ts";
+import { readReply } from "#delivery/receivers/delivery-error.ts";
+import { extendEndpoint, openEndpoint } from "#delivery/receivers/endpoint.ts";
+import { postParts } from "#delivery/receivers/post.ts";
 import { describeReason } from "#delivery/rules/message/describe-alert.ts";
 import { toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
@@ -9,16 +19,6 @@ import { createSecret } from "#lib/secret.ts";
 import { cutText, toLine } from "#lib/text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/words.ts";
-import {
-  defineChannel,
-  type Notifier,
-  type SenderOptions,
-  secretText,
-  textSettings,
-} from "../../channel-definition.ts";
-import { readReply } from "../../delivery-error.ts";
-import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import { postParts } from "../../post.ts";
 
 /**
  * Limits of the Alert API in characters; the limit of `details` covers all its keys and values (docs.opsgenie.com,
@@ -183,9 +183,24 @@ const channel = {
 } as const;
 
 /** Defines a channel for an API that takes Opsgenie's requests below its own address. */
-export function defineAlertApi<Kind extends string>(kind: Kind, ownUrl: string, render: Render) {
+function defineAlertApi<Kind extends string>(kind: Kind, ownUrl: string, render: Render) {
   const create = (options: Options) => createSender(options, ownUrl, render);
   return defineChannel({ kind, ...channel, render, createSender: create });
 }
 
 export const opsgenie = defineAlertApi("opsgenie", "https://api.opsgenie.com", toOpsgenieRequests);
+
+/**
+ * Returns the requests to the Integration Events API of Jira Service Management. The API takes Opsgenie's requests, except
+ * the one that changes a priority: it creates, acknowledges and closes alerts and adds notes
+ * (developer.atlassian.com/cloud/jira/service-desk-ops, "Integration events").
+ */
+export function toJiraRequests(message: AlertMessage) {
+  return toOpsgenieRequests(message, { changesPriority: false });
+}
+
+export const jiraServiceManagement = defineAlertApi(
+  "jira-service-management",
+  "https://api.atlassian.com/jsm/ops/integration",
+  toJiraRequests,
+);

@@ -1,6 +1,7 @@
 import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rules.ts";
@@ -12,7 +13,6 @@ import { ActionWord, Ago, Moment, Severity } from "../../components/facts.tsx";
 import { PopoverForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { useFields } from "../../state/fields.ts";
 import { hasRule, toAlertEvents, toExplorerParams } from "../../state/filters.ts";
 import { usePageKeys } from "../../state/keys.ts";
 import { usePageLink, useRuleLink } from "../../state/url-state.ts";

@@ -1,11 +1,11 @@
 import { Checkbox, Group, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { SILENCE_SCOPES, type SilenceScope, type StateAct } from "#model/kinds.ts";
 import { type Input, type Output, useChange } from "../../api/ask.ts";
 import type { Alert } from "../../api/queries.ts";
 import { PopoverForm } from "../../components/forms.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { useFields } from "../../state/fields.ts";
 import { DURATIONS, DurationChoice, type DurationName } from "../alert/silence-dialog.tsx";
 
 type ManyBody = Input<"alerts.act">;

@@ -2,6 +2,7 @@
 import { Button, Checkbox, CloseButton, Group, Popover, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { FIELD_NAMES, type FieldName, refuseValue } from "#model/fields.ts";
 import type { ExportFormName } from "#model/kinds.ts";
 import { type Item, useChange, useOperation } from "../../api/ask.ts";
@@ -13,7 +14,6 @@ import { PopoverForm, TextForm } from "../../components/forms.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { copyText, quoteForShell, saveFile, shareLink, useNote } from "../../state/browser.ts";
-import { useFields } from "../../state/fields.ts";
 import {
   addFilter,
   type EventFilter,

@@ -1,6 +1,7 @@
 /** Keys and sessions. */
 import { Checkbox, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { many } from "#lib/format.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import { type Input, type Item, useChange, useOperation, useOperationPages } from "../../api/ask.ts";
@@ -12,7 +13,6 @@ import { PopoverForm, type Toggled, ToggledForm } from "../../components/forms.t
 import { PagedPanel, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
-import { useFields } from "../../state/fields.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { Icon } from "../../style/icons.tsx";

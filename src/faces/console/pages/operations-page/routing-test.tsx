@@ -1,13 +1,13 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ExplainedRouting } from "#alerts/test-routes.ts";
+import { useFields } from "#faces/console/components/forms.tsx";
 import { formatDuration } from "#lib/format.ts";
 import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
 import { call } from "../../api/client.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { useFields } from "../../state/fields.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
