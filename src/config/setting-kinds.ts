@@ -2,6 +2,7 @@ import path from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { LOG_LEVELS, type LogLevel } from "#lib/log.ts";
+import { readRedisUrl } from "#lib/redis-url.ts";
 import { createSecret } from "#lib/secret.ts";
 import { readKeyId } from "#model/access-key.ts";
 import { PROCESS_ROLES, type ProcessRole } from "#model/kinds.ts";
@@ -73,7 +74,10 @@ export const folder: Kind<string> = {
   rule: "a folder",
   schema: z.string().transform((given) => path.resolve(given)),
 };
-export const redisUrl = text("a redis:// or rediss:// URL", urlWith("redis:", "rediss:"));
+export const redisUrl = text(
+  "a redis:// URL, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss for TLS",
+  z.string().refine((given) => readRedisUrl(given) !== null),
+);
 export const httpUrl = text("an http or https URL", urlWith("http:", "https:"));
 /** Without user name and password, because addresses are logged. The key has its own variable. */
 export const edgeUrl = text(

@@ -66,7 +66,9 @@ test.skipIf(server === null)(
     const { port } = probe;
     await probe.close();
     const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", makeFolder("cluster")];
-    const redis = spawn(server ?? "", [...args, "--cluster-enabled", "yes", "--save", ""], {
+    // A node that has met no other one does not know its own address.
+    const cluster = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
+    const redis = spawn(server ?? "", [...args, ...cluster, "--save", ""], {
       stdio: "ignore",
     });
     const ended = once(redis, "exit");
@@ -81,7 +83,7 @@ test.skipIf(server === null)(
       timeout: 10_000,
     });
     const { job, runs } = recorder("in-a-cluster");
-    const jobQueue = openJobQueue(createBackend("redis", url), [job]);
+    const jobQueue = openJobQueue(createBackend("redis", `redis+cluster://127.0.0.1:${port}`), [job]);
     jobQueue.startWorkers();
     expect(await jobQueue.enqueue(job.name, { zoneId: 7 }, "cluster")).toBe(true);
     await vi.waitFor(() => expect(runs).toEqual([7]), { timeout: 10_000 });

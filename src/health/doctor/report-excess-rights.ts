@@ -4,6 +4,7 @@ import type { Database } from "#db/client.ts";
 import { type RoleRights, readRoleRights } from "#db/health/server-facts.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
+import { readRedisUrl } from "#lib/redis-url.ts";
 
 type RightsConfig = Pick<Config, "databaseUrl" | "redisUrl" | "roles">;
 
@@ -69,9 +70,10 @@ function findAnyServer({ databaseUrl }: RightsConfig): Excess[] {
 }
 
 function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {
-  if (redisUrl === null) return [];
-  const { protocol, hostname, username } = new URL(redisUrl.reveal());
-  if (protocol === "rediss:" || hostname === "localhost" || isLoopback(hostname)) return [];
+  const place = redisUrl === null ? null : readRedisUrl(redisUrl.reveal());
+  if (place === null || place.isEncrypted) return [];
+  const { hosts, username } = place;
+  if (hosts.every(({ host }) => host === "localhost" || isLoopback(host))) return [];
   const instead = "rediss:// and a user of its own in REDIS_URL, unless the network in between is private";
   const who = username === "" ? ", as its default user" : "";
   return [{ excess: `the connection to Redis is not encrypted${who}`, instead }];

@@ -5,6 +5,7 @@ import type { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   type BackendFactory,
+  createIORedisClient,
   createRedisBackend,
   type IQueueBackend,
   type JobsOptions,
@@ -13,6 +14,7 @@ import {
   PostgresQueueBackend,
   type Processor,
   Queue,
+  RedisConnection,
   Worker,
   type WorkerOptions,
   withBackend,
@@ -22,7 +24,11 @@ import { readSqlState } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
 import { withSession } from "#lib/sql-session.ts";
 import type { Part } from "./lasting.ts";
-import { findStoreMistake, type RedisAddress, toRedisConnection } from "./redis.ts";
+import { findStoreMistake, openRedis, type RedisAddress, toRedisConnection } from "./redis.ts";
+
+// BullMQ's own clients are of one server, or of its Sentinels.
+RedisConnection.clientFactory = (options) =>
+  createIORedisClient(openRedis(options as Parameters<typeof openRedis>[0]));
 
 export interface QueuedJob {
   readonly name: string;
