@@ -3,7 +3,7 @@
 --
 --   longwatch        owns the tables: migrates them, makes and drops the partitions of days, erases.
 --                    For LONGWATCH_ROLES=ingest,derive,... and for the commands.
---   longwatch_serve  answers queries: reads everything, writes the changes made over HTTP, alters no table, deletes nothing but saved views, known sources, plans and notes.
+--   longwatch_serve  answers queries: reads everything, writes the changes made over HTTP, alters no table, deletes nothing but saved views, known sources, plans, notes and custom conditions.
 --                    For LONGWATCH_ROLES=http, with REDIS_URL; start the other process first, and after an update too.
 
 do $$
@@ -34,9 +34,9 @@ begin
   grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
     platform_health, leases, replicas, sessions, sign_in_tokens, saved_views, requested_runs,
-    known_sources, review_plans, notes
+    known_sources, review_plans, notes, custom_conditions
     to longwatch_serve;
-  grant delete on saved_views, requested_runs, known_sources, review_plans, notes to longwatch_serve;
+  grant delete on saved_views, requested_runs, known_sources, review_plans, notes, custom_conditions to longwatch_serve;
   -- A search that finds a damaged file notes it.
   grant update (damage, damaged_at) on archive_files to longwatch_serve;
 end $$;

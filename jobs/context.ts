@@ -10,6 +10,7 @@ import type { IngestObserver } from "#ingest/rules/read-page.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { ActionStates } from "#model/action-class.ts";
+import type { CustomCondition } from "#model/custom-condition.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import type { PseudonymKey } from "#people/rules/pseudonym.ts";
@@ -38,6 +39,8 @@ export interface JobContext {
   readonly sourceMode: () => SourceMode;
   /** Returns the known sources of the configuration file. The database holds others. */
   readonly knownSources: () => readonly KnownSource[];
+  /** Returns the custom conditions of the configuration file. The database holds others. */
+  readonly conditions: () => readonly CustomCondition[];
   /** Names the settings of the detectors, together with the fingerprint of a zone's known sources. */
   readonly settingsOf: (known: string) => string;
   readonly pollEveryMs: number;

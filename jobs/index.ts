@@ -20,6 +20,7 @@ import type { Fallback } from "./delivery/send-delivery.ts";
 import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
+import { createJudgeConditionsJob } from "./detection/judge-conditions.ts";
 import { createJudgeLateJob } from "./detection/judge-late.ts";
 import { createJudgeVerdictsJob } from "./detection/judge-verdicts.ts";
 import { createLearnUsualJob } from "./detection/learn-usual.ts";
@@ -86,6 +87,7 @@ export interface JobsDeps
     | "settingsOf"
     | "sourceMode"
     | "knownSources"
+    | "conditions"
     | "actions"
     | "zoneIds"
   > {
@@ -128,6 +130,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   // Both judge the running minute, too. The polls of a tick come in groups of eight, and one judgement after each group is
   // enough. The detector of rules reads all zones, so with many zones it judges less often.
   const pauseMs = Math.max(deps.zoneIds.length * 100, 1_000);
+  const judgeConditions = coalesceCalls(() => enqueue("judge-conditions"), 5_000);
   const afterRollUp = createAfterRollUp(deps, {
     soon: coalesceCalls(detect, Math.min(pauseMs, 2_000)),
     judgeNow: coalesceCalls(detect, Math.min(pauseMs, 10_000)),
@@ -171,7 +174,13 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createJudgeHeldJob(ingest),
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: raiseAlerts }),
-    createRollUpTrendsJob({ ...deps, afterRollUp }),
+    createRollUpTrendsJob({
+      ...deps,
+      afterRollUp: (...rolled) => {
+        judgeConditions();
+        return afterRollUp(...rolled);
+      },
+    }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     ...(archive === null
       ? []
@@ -180,6 +189,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createDetectRuleChangesJob({ ...deps, afterSpikes }),
+    createJudgeConditionsJob({ ...deps, afterSpikes }),
     createJudgeLateJob({ ...deps, afterAlerts }),
     createJudgeVerdictsJob({
       ...deps,

@@ -4,6 +4,8 @@ import { alias } from "drizzle-orm/pg-core";
 import type { SeriesKey } from "#model/fingerprint.ts";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
 import { toUrlPartSql } from "#model/record-parts.ts";
+import type { SearchClause } from "#model/search-condition.ts";
+import { isAsked } from "../archive/search-condition.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { wafEvents } from "../schema/events.ts";
@@ -26,6 +28,8 @@ export interface EvidenceScope extends SeriesKey {
   /** Start of the count of events before toMs, a whole minute. */
   readonly sinceMs: number;
   readonly sparkline: readonly number[];
+  /** The events that pass these clauses, instead of those of the rule. */
+  readonly clauses?: readonly SearchClause[];
 }
 
 /** Returns evidence that still has to be collected. */
@@ -62,7 +66,13 @@ export async function collectEvidence(db: Queryable, scope: EvidenceScope): Prom
   };
 }
 
-async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: EvidenceScope) {
+async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs, clauses }: EvidenceScope) {
+  if (clauses !== undefined) {
+    const isCounted = isAsked(zoneId, { from: sinceMs, to: toMs, clauses });
+    const { rows } = await db.execute<{ total: number; first: number | null }>(sql`
+      select count(*)::integer as total, ${epochMs(sql`min(${e.occurredAt})`)} as first from ${wafEvents} ${e} where ${isCounted}`);
+    return rows[0] ?? { total: 0, first: null };
+  }
   const [since, to] = [sql`to_timestamp(${sinceMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   const counted = await db.execute<{ total: number; first: number | null }>(sql`
     select (select coalesce(sum(${b.total}), 0)::integer from ${ruleBuckets} ${b}
@@ -83,7 +93,9 @@ export function isOfRule(column: SQLWrapper, ruleId: string): SQL {
  * Returns a statement that counts every dimension in one pass over the sample. A path is that of a search, so a filter by
  * it finds the same events. The empty grouping set returns the size of the sample and its newest time.
  */
-function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
+function evidenceStatement({ zoneId, ruleId, fromMs, toMs, clauses }: EvidenceScope) {
+  const isOfSpike =
+    clauses === undefined ? isOfRule(e.ruleId, ruleId) : isAsked(zoneId, { from: fromMs, to: toMs, clauses });
   const columns = sql.raw(EVIDENCE_DIMENSIONS.join(", "));
   const sets = sql.raw(EVIDENCE_DIMENSIONS.map((name) => `(${name})`).join(", "));
   // grouping() has one bit per column, set if rows are not grouped by the column.
@@ -97,7 +109,7 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
       select ${cut(e.ip)} as ip, ${cut(e.asn)} as asn, ${cut(e.country)} as country, coalesce(${cut(e.ua)}, '') as ua,
         ${cut(e.ja4)} as ja4, ${cut(e.action)} as action, ${cut(sql.raw(toUrlPartSql("path", "url")))} as path,
         ${e.occurredAt}
-      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isOfRule(e.ruleId, ruleId)}
+      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isOfSpike}
         and ${e.occurredAt} >= to_timestamp(${fromMs / 1_000}) and ${e.occurredAt} < to_timestamp(${toMs / 1_000})
       order by ${e.occurredAt} desc limit ${SAMPLE}),
     counted as (

@@ -10,7 +10,7 @@ import { channelStates, notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/people.ts";
 import { reviewPlans } from "../schema/rules.ts";
 import { knownSources } from "../schema/sources.ts";
-import { spikes, verdicts } from "../schema/spikes.ts";
+import { customConditions, spikes, verdicts } from "../schema/spikes.ts";
 
 const ROWS_PER_TRANSACTION = 200;
 
@@ -40,7 +40,7 @@ const TABLES: readonly DerivedTable[] = [
     table: spikes,
     counted: "spikes",
     key: [spikes.id],
-    json: [spikes.evidence, spikes.sources, spikes.resolvedAttackers],
+    json: [spikes.evidence, spikes.sources, spikes.resolvedAttackers, spikes.condition],
     text: [],
     over: spikes.closedAt,
     // An open spike keeps the evidence of its strongest minute.
@@ -147,6 +147,14 @@ const TABLES: readonly DerivedTable[] = [
     written: [knownSources.createdAt, knownSources.createdAt],
   },
   {
+    table: customConditions,
+    key: [customConditions.id],
+    json: [customConditions.condition],
+    text: [customConditions.createdBy],
+    over: customConditions.createdAt,
+    written: [customConditions.createdAt, customConditions.createdAt],
+  },
+  {
     table: exclusions,
     key: [exclusions.id],
     json: [exclusions.clause],
@@ -186,7 +194,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error, verdicts, saved views, notes, plans, known sources and exclusions are not counted.
+ * error, verdicts, saved views, notes, plans, known sources, conditions and exclusions are not counted.
  */
 export type DerivedCounts = Readonly<
   Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>

@@ -15,6 +15,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import type { CustomCondition } from "#model/custom-condition.ts";
 import {
   CHANGE_KINDS,
   type EvidenceDimension,
@@ -99,7 +100,7 @@ export const spikes = pgTable(
      * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: an incident,
      * which is attackers that the source series of a zone have found, under the rule id of `SOURCES_RULE`. `action-change`
      * and `silent-rule`: rules of a zone that changed, under the rule id of `changesRule`; such a spike is open for a person
-     * to see, so it opens when it is found.
+     * to see, so it opens when it is found. `custom-condition`: a condition of a person, under the rule id of `conditionRule`.
      */
     kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null if none is known. */
@@ -118,6 +119,8 @@ export const spikes = pgTable(
     resolvedAttackers: text().array().notNull().default([]),
     /** Rules that changed, the first ones first, for the kinds of changes. */
     changes: jsonb().$type<readonly RuleChange[]>(),
+    /** The condition as it was when it began to hold, for the kind `custom-condition`. */
+    condition: jsonb().$type<CustomCondition>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
@@ -135,11 +138,12 @@ export const spikes = pgTable(
     check("spikes_mark", sql`${isOneOf(t.mark, MARKS)} and ${t.markedAt} is not null or ${t.mark} is null`),
     check("spikes_late_closed", sql`not ${t.isLate} or ${t.closedAt} is not null`),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
-    check("spikes_window", isOneOf(t.windowMinutes, WINDOWS)),
+    check("spikes_window", sql`${isOneOf(t.windowMinutes, WINDOWS)} or ${t.kind} = 'custom-condition'`),
     check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),
     check("spikes_kind", isOneOf(t.kind, SPIKE_KINDS)),
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
     check("spikes_changes", sql`(${IS_CHANGE}) = (${t.changes} is not null)`),
+    check("spikes_condition", sql`(${t.kind} = 'custom-condition') = (${t.condition} is not null)`),
     check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
   ],
 );
@@ -169,4 +173,46 @@ export const verdicts = pgTable(
     check("verdicts_look", isOneOf(t.look, VERDICT_TIMES)),
     check("verdicts_said", isOneOf(t.said, VERDICTS)),
   ],
+);
+
+/**
+ * Custom conditions that a person has added, beside those of the configuration file. Written by `longwatch conditions` and the
+ * API; read by judge-conditions. A row never changes. A filter may be an address: an erasure covers it.
+ */
+export const customConditions = pgTable("custom_conditions", {
+  id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+  createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+  name: text().notNull().unique(),
+  condition: jsonb().$type<CustomCondition>().notNull(),
+  createdBy: text().notNull(),
+});
+
+/**
+ * How far the custom conditions of a zone are counted. Written and locked by judge-conditions: whoever has the lock counts and
+ * judges the zone.
+ */
+export const conditionZones = pgTable("condition_zones", {
+  zoneId: integer().primaryKey(),
+  /** The last number of `changed_minutes` that is counted. */
+  seq: bigint({ mode: "number" }).notNull(),
+  /** The names of the counts, as `countsOf` returns them, whose latest windows are complete. */
+  counted: text().array().notNull().default([]),
+});
+
+/**
+ * What a custom condition counted in a minute. Written by judge-conditions, which counts a changed minute anew, and removed by it
+ * after the condition's window and a day. Holds hashes of values, which are counted anew when an erasure removes their events.
+ */
+export const conditionMinutes = pgTable(
+  "condition_minutes",
+  {
+    minute: timestamp({ withTimezone: true }).notNull(),
+    zoneId: integer().notNull(),
+    count: integer().notNull(),
+    /** The name of the counts. */
+    counts: text().notNull(),
+    /** Hashes of the different values; null if events are counted. */
+    values: bigint({ mode: "number" }).array(),
+  },
+  (t) => [primaryKey({ columns: [t.zoneId, t.counts, t.minute] })],
 );

@@ -217,11 +217,11 @@ async function takeOver(
   return spikes.map((spike) => ({ ...spike, takesOver: taken.get(spike) ?? spike.takesOver ?? null }));
 }
 
-/** Returns the ids of spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
+/** Returns the ids of spikes whose verdict can matter: a change of a rule and a custom condition have none, and the lead of a member has its own. */
 function findJudged(spikes: readonly AlertSpike[], recordOf: Read["recordOf"]): number[] {
   const judged = spikes.filter((one) => {
     const alert = recordOf(alertOf(one));
-    if (isChangeKind(one.kind) || isResolved(one, alert)) return false;
+    if (isChangeKind(one.kind) || one.kind === "custom-condition" || isResolved(one, alert)) return false;
     return one.memberOf == null || (alert !== null && notifiedChannels(alert).size > 0);
   });
   return judged

@@ -202,7 +202,7 @@ async function findSilentRules(
 }
 
 /** Returns the end of the zone's known minutes; null if the last hour has none. */
-function readThrough({ isTestable }: ZoneView, nowMs: number): number | null {
+export function readThrough({ isTestable }: ZoneView, nowMs: number): number | null {
   const endMinute = Math.floor(nowMs / MINUTE_MS);
   for (let minute = endMinute - 1; minute >= endMinute - READ_WITHIN_MINUTES; minute -= 1)
     if (isTestable(minute)) return minute + 1;

@@ -256,6 +256,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     verifyCrawler: async (ip) => (alerting.verifiesCrawlers() ? verifyCrawler(ip) : null),
     sourceMode: alerting.sourceMode,
     knownSources: alerting.knownSources,
+    conditions: alerting.conditions,
     actions: config.alerting.actions,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, { clock, lastRuns })));

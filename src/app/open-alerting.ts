@@ -38,6 +38,7 @@ const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
   destinations: "forward",
   routing: null,
   detection: null,
+  conditions: null,
   actions: "actions",
   signIn: null,
   digestChannels: null,
@@ -65,6 +66,7 @@ export function openAlerting(parts: AlertingParts) {
     sourceMode: () => alerting.detection.sources,
     verifiesCrawlers: () => alerting.detection.verifyCrawlers,
     knownSources: () => alerting.detection.knownSources,
+    conditions: () => alerting.conditions,
     reload(): void {
       try {
         const next = config.rereadAlerting();

@@ -59,9 +59,11 @@ export const alertMessage = z.object({
   ruleTitle: z.string().nullable(),
   /** Rules that changed, for the kinds of changes. */
   rules: z.array(z.string()).optional(),
+  /** The search of a custom condition, as a person wrote it. */
+  condition: z.object({ filters: z.array(z.string()), query: z.string() }).optional(),
   headline: z.string(),
   /** The unit of the count, if not events. */
-  unit: z.enum(["rules", "addresses"]).optional(),
+  unit: z.enum(["rules", "addresses", "values"]).optional(),
   /** Further facts, one line each. */
   details: z.array(z.string()).optional(),
   startedAt: time,

@@ -17,8 +17,8 @@ export type RuleSpikeKind = (typeof RULE_SPIKE_KINDS)[number];
 export const CHANGE_KINDS = ["action-change", "silent-rule"] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** The kinds that the detectors open: `sources` for the source series. */
-export const SPIKE_KINDS = [...RULE_SPIKE_KINDS, "sources", ...CHANGE_KINDS] as const;
+/** The kinds that the detectors open: `sources` for the source series, `custom-condition` for a condition of a person. */
+export const SPIKE_KINDS = [...RULE_SPIKE_KINDS, "sources", ...CHANGE_KINDS, "custom-condition"] as const;
 export type SpikeKind = (typeof SPIKE_KINDS)[number];
 
 /**

@@ -89,6 +89,8 @@ export const TICKS = {
   "detect-spikes": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "detect-sources": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "detect-rule-changes": { expression: "45 */2 * * * *", longestMs: HOUR_MS, because: SOON },
+  // Roll-ups enqueue it. The tick finds what ends, and what does not come.
+  "judge-conditions": { expression: "20 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "judge-late": {
     expression: "30 */2 * * * *",
     longestMs: HOUR_MS,

@@ -11,6 +11,7 @@ import { forwardOperations } from "#delivery/forwarding/forwarding.ts";
 import { channelOperations } from "#delivery/operations/channels.ts";
 import { deliveryOperations } from "#delivery/operations/deliveries.ts";
 import { showBlockList } from "#detection/block-list/block-list.ts";
+import { conditionOperations } from "#detection/custom-conditions.ts";
 import { listProposed, tryExclusion } from "#detection/exclusions/try-exclusion.ts";
 import { knownOperations } from "#detection/known-sources.ts";
 import { reviewOperations } from "#detection/review/saved-plans.ts";
@@ -50,6 +51,7 @@ export const OPERATIONS = [
   ...spikeOperations,
   showTrend,
   ...knownOperations,
+  ...conditionOperations,
   tryExclusion,
   listProposed,
   ...reviewOperations,

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import { benchAccounts, meetsLimits, reportAccounts } from "./accounts.ts";
 import { benchArchiveDay, reportArchiveDay } from "./archive-day.ts";
+import { benchConditions, judgeConditions, reportConditions } from "./conditions.ts";
 import { benchConsole, reportConsole } from "./console.ts";
 import { benchForward, reportForward } from "./forward.ts";
 import { judgeIngest } from "./ingest/judge.ts";
@@ -176,6 +177,24 @@ const ticks = new Command("ticks")
     if (judgeTicks(measured).some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
+interface ConditionsFlags {
+  readonly conditions: number;
+  readonly perSecond: number;
+  readonly json?: true;
+}
+
+const conditions = new Command("conditions")
+  .description("CPU of custom conditions that are tested on events as they arrive.")
+  .option("--conditions <count>", "conditions", wholeNumber, 1_000)
+  .option("--per-second <count>", "events of the zone", wholeNumber, 100)
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, ...options }: ConditionsFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const measured = await benchConditions({ ...options, onProgress });
+    process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportConditions(measured));
+    if (judgeConditions(measured).some(({ isMet }) => isMet === false)) process.exitCode = 1;
+  });
+
 interface ForwardFlags {
   readonly events: readonly number[];
   readonly format: EventFormat;
@@ -327,6 +346,7 @@ await new Command("bench")
   .addCommand(serve)
   .addCommand(requests)
   .addCommand(ticks)
+  .addCommand(conditions)
   .addCommand(forward)
   .addCommand(review)
   .addCommand(rises)

@@ -584,14 +584,15 @@ test("every message links to its alert under LONGWATCH_PUBLIC_URL, before the li
   const link = (name: string) => `{ title: ${name}, url: "https://wiki.example/${name}" }`;
   const file = writeConfig(`links: [${["a", "b", "c", "d"].map(link).join(", ")}]`);
   const env = { LONGWATCH_PUBLIC_URL: "https://waf.example/longwatch/" };
-  const [first, second] = parseConfig({ ...env, LONGWATCH_CONFIG: file }).alerting.routing.links;
+  const [first, search, second] = parseConfig({ ...env, LONGWATCH_CONFIG: file }).alerting.routing.links;
   expect(first).toEqual({
     title: "Open in Longwatch",
     url: "https://waf.example/longwatch/alerts/{alert}",
     matchers: {},
   });
+  expect(search).toMatchObject({ isSearch: true, matchers: { kind: ["custom-condition"] } });
   expect(second?.title).toBe("a");
-  expect(parseConfig(env).alerting.routing.links).toEqual([first]);
+  expect(parseConfig(env).alerting.routing.links).toEqual([first, search]);
   expect(parseConfig({}).alerting.routing.links).toEqual([]);
   const five = writeConfig(`links: [${["a", "b", "c", "d", "e"].map(link).join(", ")}]`);
   expect(() => parseConfig({ ...env, LONGWATCH_CONFIG: five })).toThrow(
@@ -614,7 +615,7 @@ test.each<[Record<string, string>, string | null]>([
   const { consoleUrl, alerting } = parseConfig(env);
   expect(consoleUrl).toBe(url);
   expect(alerting.routing.links.map((link) => link.url)).toEqual(
-    url === null ? [] : [`${url}/alerts/{alert}`],
+    url === null ? [] : [`${url}/alerts/{alert}`, `${url}/explorer`],
   );
 });
 
@@ -639,4 +640,54 @@ test("the effect of a verdict on a severity is read, and each mistake in it is n
     'detection.verdict.lower[1]: "attack": must be one of scanner, broken-client',
     "detection.verdict.raised: is not a setting: did you mean raise?",
   ]);
+});
+
+test("conditions are read with their zones as numbers, and each mistake is named", () => {
+  const read = (text: string) => parseConfig({ LONGWATCH_CONFIG: writeConfig(text) }).alerting.conditions;
+  expect(
+    read(`
+zones: { 101: { name: shop } }
+conditions:
+  admin: { where: ["path:wildcard:/admin*"], zone: [shop], more_than: 3, within: 90m, severity: error }
+  silent: { absent: true }`),
+  ).toEqual([
+    {
+      name: "admin",
+      filters: ["path:wildcard:/admin*"],
+      query: "",
+      zoneIds: [101],
+      moreThan: 3,
+      distinct: null,
+      withinMinutes: 90,
+      severity: "error",
+    },
+    {
+      name: "silent",
+      filters: [],
+      query: "",
+      zoneIds: null,
+      moreThan: null,
+      distinct: null,
+      withinMinutes: 60,
+      severity: "warning",
+    },
+  ]);
+  for (const [text, mistake] of [
+    [
+      "{ a: { where: ['colour:eq:red'] } }",
+      /conditions\.a\.where: "colour:eq:red": field must be one of rule/,
+    ],
+    ["{ a: {} }", /conditions\.a\.where: must leave some events out: this matches every event/],
+    [
+      "{ a: { absent: true, within: 25h } }",
+      /conditions\.a\.within: 1 d 1 h: must be whole minutes, from 1m to 24h/,
+    ],
+    ["{ a: { query: x, distinct: url } }", /conditions\.a\.more_than: 0: must be from 1 to 1,000/],
+    ["{ A b: { absent: true } }", /conditions\.A b: "?.*must be lower-case letters/],
+    [
+      "{ a: { absent: true, zone: [nowhere] } }",
+      /conditions\.a\.zone\[0\]: "nowhere": is not the name of a zone/,
+    ],
+  ] as const)
+    expect(() => read(`conditions: ${text}`)).toThrow(mistake);
 });

@@ -108,6 +108,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     sensitivity: () => ({ z: 6, floor: 10 }),
     lowestFloor: () => 10,
     knownSources: () => [],
+    conditions: () => [],
     settingsOf: () => "settings",
     sourceMode: () => "on",
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),

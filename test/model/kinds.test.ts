@@ -67,7 +67,7 @@ const OF_ONE_SCHEMA: ReadonlyMap<string, string> = new Map([
   ['["starttls","implicit","none"]', "a setting of the email channel"],
   ['["tls","tcp"]', "a setting of the syslog destination"],
   ['["plain","scram-sha-256","scram-sha-512"]', "a setting of the kafka destination"],
-  ['["rules","addresses"]', "what a message counts instead of events"],
+  ['["rules","addresses","values"]', "what a message counts instead of events"],
   ['["asn","country","path","rule","ja4"]', "the dimensions in which a zone's sources grow"],
   ['["inhibition","incident","few-addresses","group"]', "the mutes that are not a silence"],
 ]);

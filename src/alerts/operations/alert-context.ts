@@ -2,6 +2,7 @@ import { z } from "zod";
 import { parseDetails } from "#alerts/rules/alert-record.ts";
 import { ruleTitle } from "#alerts/rules/alert-spike.ts";
 import { toSilencedAlert, toSilences, wouldMute } from "#alerts/rules/silence.ts";
+import { clausesOf } from "#archive/rules/query/custom-conditions.ts";
 import { listEpisodes, listRisenRules } from "#db/alerts/alert-reports.ts";
 import { readMark } from "#db/alerts/marks.ts";
 import { pageSilences } from "#db/alerts/silences.ts";
@@ -108,9 +109,10 @@ export const showContext = defineQuery({
     // Whole minutes: the counts by minute add up to the same total.
     const toMs = Math.max(ended - (ended % MINUTE_MS), fromMs + MINUTE_MS);
     const series = zoneId === null || ruleId === null ? null : { zoneId, ruleId };
+    const clauses = message?.condition === undefined ? {} : { clauses: clausesOf(message.condition) };
     const readEvidence = async (from: number, to: number) => {
       if (series === null) return null;
-      const scope = { ...series, fromMs: from, toMs: to, sinceMs: from, sparkline: [] };
+      const scope = { ...series, ...clauses, fromMs: from, toMs: to, sinceMs: from, sparkline: [] };
       return toEvidence(await collectEvidence(db, scope));
     };
     const span = { zoneIds: caller.zoneIds, fromMs, toMs, limit: MAX_RISEN };

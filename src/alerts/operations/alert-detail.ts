@@ -158,6 +158,10 @@ export const AlertDetail = Alert.extend({
     ),
   unnamedAttackers: count.describe("How many further attackers there are."),
   rules: z.array(Name).describe("For alerts about changes: the rules that changed. Else empty."),
+  condition: z
+    .object({ filters: z.array(Text), query: Text })
+    .nullable()
+    .describe("For a custom condition: the search whose events it counts. Else null."),
   members: z
     .array(Member)
     .describe(
@@ -249,6 +253,7 @@ async function describeAlert(
     advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
     ...(await describeIncident({ db, caller }, row, message)),
     rules: [...(message?.rules ?? [])],
+    condition: message?.condition ?? null,
     spikeId: row.spikeId,
     howToSilence: caller.masked ? silenceCommand(row.id, choices) : (message?.howToSilence ?? null),
     silenceChoices: choices.map((choice) => ({

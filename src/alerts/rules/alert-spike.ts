@@ -1,5 +1,6 @@
 /** A spike as an alert sees it, and the name of its rule. */
 import { MINUTE_MS } from "#lib/units.ts";
+import type { CustomCondition } from "#model/custom-condition.ts";
 import { attackerIdOf, isActive } from "#model/fingerprint.ts";
 import {
   type EvidenceDimension,
@@ -50,6 +51,8 @@ export interface StoredSpike {
   readonly resolvedAttackers?: readonly string[];
   /** Set for the kinds of changes. */
   readonly changes?: readonly RuleChange[] | null;
+  /** Set for the kind `custom-condition`. */
+  readonly condition?: CustomCondition | null;
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];

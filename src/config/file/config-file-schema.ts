@@ -3,6 +3,7 @@ import { findTemplateMistake, PLACEHOLDERS } from "#alerts/rules/message/links.t
 import { findCronMistakes, readPauses } from "#lib/cron.ts";
 import { formatDuration, isTimeZone } from "#lib/format.ts";
 import { classifyAction, foldAction } from "#model/action-class.ts";
+import { CONDITION_NAME, CONDITION_NAME_RULE, MOST_CONDITIONS } from "#model/custom-condition.ts";
 import {
   EQUAL_LABELS,
   LOWERING_VERDICTS,
@@ -15,7 +16,15 @@ import {
 import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/subject.ts";
 import { accountEntry } from "./accounts-entry.ts";
-import { accounts, channelEntry, duration, forwardEntry, zoneName, zones } from "./entry-fields.ts";
+import {
+  accounts,
+  channelEntry,
+  conditionEntry,
+  duration,
+  forwardEntry,
+  zoneName,
+  zones,
+} from "./entry-fields.ts";
 import { signInEntry } from "./sign-in-entry.ts";
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
@@ -284,6 +293,14 @@ export const configFile = z
       .describe("runbooks and dashboards for the messages; a message shows the first five that match"),
     inhibit: z.array(inhibition).optional(),
     quiet_hours: z.array(quietHours).optional(),
+    conditions: z
+      .record(z.string().regex(CONDITION_NAME, CONDITION_NAME_RULE), conditionEntry)
+      .refine(
+        (entries) => Object.keys(entries).length <= MOST_CONDITIONS,
+        `must be at most ${MOST_CONDITIONS} conditions`,
+      )
+      .optional()
+      .describe("searches that raise an alert: custom conditions"),
     detection: z
       .strictObject({
         ...sensitivity,

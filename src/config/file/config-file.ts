@@ -10,6 +10,7 @@ import { isObject } from "#lib/json.ts";
 import { closestName } from "#lib/text.ts";
 import { type ActionStates, BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import { MAX_LINKS } from "#model/alert-message.ts";
+import type { CustomCondition } from "#model/custom-condition.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import type { Schedule } from "#model/schedule.ts";
@@ -18,7 +19,7 @@ import { readSmallFile } from "../secret-file.ts";
 import { type Account, readAccounts } from "./accounts-entry.ts";
 import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
-import { readChannel, readDestination } from "./read-destinations.ts";
+import { readChannel, readConditions, readDestination } from "./read-destinations.ts";
 import type { ReferenceContext } from "./read-entry.ts";
 import { looseZonesOf, resolveZone } from "./resolve-zones.ts";
 import { readSignIn, type SignIn } from "./sign-in-entry.ts";
@@ -33,6 +34,8 @@ export interface Alerting {
   readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
+  /** The custom conditions of the file. */
+  readonly conditions: readonly CustomCondition[];
   /** Reads from actions whether requests were stopped, by the words of the file and the built-in ones. */
   readonly actions: ActionStates;
   /** Null if people sign in with keys only. */
@@ -59,11 +62,12 @@ export function defaultAlerting(
   options: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">,
 ): Alerting {
   const { channels } = options;
-  const read = { accounts: [], channels, destinations: [], knownSources: [], signIn: null };
+  const none = { accounts: [], destinations: [], knownSources: [], conditions: [], signIn: null };
+  const read = { ...none, channels };
   return toAlerting({}, read, { ...options, zones: {} });
 }
 
-type Read = Pick<Alerting, "accounts" | "channels" | "destinations" | "signIn"> &
+type Read = Pick<Alerting, "accounts" | "channels" | "destinations" | "conditions" | "signIn"> &
   Pick<Detection, "knownSources">;
 
 /** Returns the settings of a file without mistakes, with the default of each setting that it does not have. */
@@ -131,13 +135,14 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const destinations = forward.flatMap(
     ([name, entry]) => readDestination(name, entry, forwardContext, mistakes) ?? [],
   );
-  const mostLinks = MAX_LINKS - consoleLinks(options.publicUrl).length;
+  const mostLinks = MAX_LINKS - Number(options.publicUrl !== null);
   mistakes.push(...findMismatches(input, names, { mostLinks, zones }));
   const signIn = readSignIn(isObject(input) ? input["sign_in"] : undefined, { ...context, zones }, mistakes);
   const known = mistakes.length > 0 ? [] : (parsed.data?.detection?.known_sources ?? []);
   const knownSources = known.flatMap((one) => toKnown(one, zones));
   const tooMany = findTooManyKnown(knownSources, { nowMs: systemClock() });
   if (tooMany !== null) mistakes.push(`detection.known_sources: ${tooMany.count} patterns: ${tooMany.rule}`);
+  const conditions = mistakes.length > 0 ? [] : readConditions(parsed.data?.conditions, zones, mistakes);
   const digestChannels = parsed.data?.digest?.channels ?? [];
   for (const { name, kind } of channels)
     if (digestChannels.includes(name) && findChannel(kind)?.capabilities.laterTransitions === "same-incident")
@@ -147,18 +152,19 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const alerting = toAlerting(
-    parsed.data,
-    { accounts, channels, destinations, knownSources, signIn },
-    { ...options, zones },
-  );
+  const read = { accounts, channels, destinations, knownSources, conditions, signIn };
+  const alerting = toAlerting(parsed.data, read, { ...options, zones });
   return { alerting, mistakes: [], channels: names };
 }
 
-/** The link that every message begins with: its alert in the console. */
+/** The link that every message begins with: its alert in the console; and the events of a custom condition. */
 function consoleLinks(publicUrl: string | null): Routing["links"] {
   if (publicUrl === null) return [];
-  return [{ title: "Open in Longwatch", url: `${publicUrl}/alerts/{alert}`, matchers: {} }];
+  const events = { title: "Search its events", url: `${publicUrl}/explorer`, isSearch: true as const };
+  return [
+    { title: "Open in Longwatch", url: `${publicUrl}/alerts/{alert}`, matchers: {} },
+    { ...events, matchers: { kind: ["custom-condition"] } },
+  ];
 }
 
 type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[number];

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
 import { SINKS } from "#delivery/receivers/sinks/destination.ts";
-import { EVENT_FORMATS } from "#model/kinds.ts";
+import { EVENT_FORMATS, SPIKE_SEVERITIES } from "#model/kinds.ts";
 
 /** A field of an entry with a kind, such as a channel: its name in code and its key in the file. */
 export interface EntryField {
@@ -162,3 +162,28 @@ export const duration = z
   .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
   .refine((text) => toMs(text) <= LONGEST_MS, DURATION_RULE)
   .transform(toMs);
+
+/** A custom condition. `readCondition` checks what its members are together. */
+export const conditionEntry = z.strictObject({
+  where: z
+    .array(z.string().max(10_000))
+    .max(50)
+    .optional()
+    .describe("filters such as path:wildcard:/admin*, as of `longwatch search`; all must match"),
+  query: z.string().max(10_000).optional().describe("text in address, rule, URL, user agent or message"),
+  zone: zones
+    .optional()
+    .describe("numbers, or names from zones; if missing, every zone. Each is counted by itself"),
+  more_than: z
+    .int()
+    .min(0)
+    .optional()
+    .describe("the count that is not yet an alert; if missing 0: any event is one"),
+  distinct: z.string().optional().describe("the field whose different values are counted, instead of events"),
+  absent: z.boolean().optional().describe("true: the alert is that no event came"),
+  within: z
+    .lazy(() => duration)
+    .default(3_600_000)
+    .describe("the window, from 1m to 24h; if missing 1h"),
+  severity: z.enum(SPIKE_SEVERITIES).optional().describe("if missing, warning"),
+});

@@ -1,5 +1,6 @@
 /** Reads the channels and destinations of the file. */
 import { z } from "zod";
+import { DEFAULT_CONDITION, readCondition } from "#archive/rules/query/custom-conditions.ts";
 import {
   FILTER_RULE,
   parseFilter,
@@ -16,9 +17,11 @@ import {
 } from "#delivery/receivers/channels/registry.ts";
 import { type DestinationConfig, findSink, openSink } from "#delivery/receivers/sinks/destination.ts";
 import { isObject } from "#lib/json.ts";
+import type { CustomCondition } from "#model/custom-condition.ts";
 import type { Filter } from "#model/fields.ts";
 import type { Zones } from "#model/zones.ts";
 import { checkOpening } from "../check-opening.ts";
+import type { ConfigFile } from "./config-file-schema.ts";
 import {
   channelEntry,
   channelFields,
@@ -91,6 +94,37 @@ export function readChannel(
       ),
   };
   return readEntry(kinds, { name, entry }, context, mistakes);
+}
+
+/** The members of a custom condition in the file. */
+const FILE_KEYS: Readonly<Record<string, string>> = { filter: "where", moreThan: "more_than" };
+
+/** Returns the custom conditions of the file; those with mistakes are left out. */
+export function readConditions(
+  conditions: ConfigFile["conditions"] = {},
+  zones: Zones,
+  mistakes: string[],
+): CustomCondition[] {
+  return Object.entries(conditions).flatMap(([name, { where = [], zone, more_than, within, ...entry }]) => {
+    const zoneIds = resolveZone({ zone }, zones) ?? null;
+    const { severity = DEFAULT_CONDITION.severity } = entry;
+    const withinMs = within ?? DEFAULT_CONDITION.withinMs;
+    const read = readCondition({
+      ...entry,
+      name,
+      filters: where,
+      zoneIds,
+      moreThan: more_than,
+      withinMs,
+      severity,
+    });
+    if ("condition" in read) return [read.condition];
+    for (const { field, value, rule } of read.mistakes)
+      mistakes.push(
+        `conditions.${name}.${FILE_KEYS[field] ?? field}: ${value === undefined ? "" : `${value}: `}${rule}`,
+      );
+    return [];
+  });
 }
 
 interface ReadWhere {

@@ -130,6 +130,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
       "List, add and remove known sources, which raise no source alert.",
       async () => (await import("#detection/known-sources.ts")).knownOperations,
     ),
+    conditions: madeOf(
+      "List, test, add and remove custom conditions: searches that raise an alert.",
+      async () => (await import("#detection/custom-conditions.ts")).conditionOperations,
+    ),
     blocklist: madeOf("Show the attackers that a firewall should block.", async () => [
       (await import("#detection/block-list/block-list.ts")).showBlockList,
     ]),

@@ -2,6 +2,7 @@ import { many, showTime } from "#lib/format.ts";
 import { cutText } from "#lib/text.ts";
 import { type ActionStates, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { describeLimit, describeQuery } from "#model/custom-condition.ts";
 import { episodeKeyOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { describeLearning } from "#model/rules.ts";
@@ -75,12 +76,15 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     zoneLabels: spike.zoneLabels,
     ruleId: spike.ruleId,
     ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
+    ...(spike.condition == null ? {} : { condition: spike.condition }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
     ...describeFurther(spike, verdict, [
       ...describeMute(alert),
       ...describeBegin(spike, notes, verdict),
-      ...(learningUntilMs === undefined ? [] : [describeLearning(learningUntilMs)]),
+      ...(learningUntilMs === undefined || spike.condition != null
+        ? []
+        : [describeLearning(learningUntilMs)]),
     ]),
     ...(members.length === 0 ? {} : listMembers(alertId, members)),
     startedAt: alert.firedAtMs,
@@ -125,7 +129,13 @@ function describeFurther(
   verdict: MessageFacts["verdict"],
   first: readonly string[],
 ): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
-  const { sources, changes, evidence } = spike;
+  const { sources, changes, condition, evidence } = spike;
+  if (condition != null) {
+    const { zoneIds, distinct } = condition;
+    const zones = zoneIds === null ? "every zone" : many(zoneIds.length, "zone");
+    const about = `condition: ${describeLimit(condition)}, of ${describeQuery(condition)}; ${zones}, each by itself`;
+    return { ...(distinct !== null && { unit: "values" as const }), details: [about, ...first] };
+  }
   if (sources != null) {
     const { unit, details, attackers } = describeIncident(spike);
     const unnamedAttackers = sources.unnamed ?? 0;

@@ -3,6 +3,7 @@ import { formatDuration, formatRounded, formatShare, formatWhole, many, showTime
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { type CustomCondition, describeLimit } from "#model/custom-condition.ts";
 import { isChangeKind, lastingChanges, type RuleChange } from "#model/rules.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { isBenign } from "#model/verdict.ts";
@@ -21,6 +22,7 @@ const LEAST_USUAL = 0.05;
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
   if (spike.kind === "sources") return headlineOfIncident(spike, state);
   if (isChangeKind(spike.kind)) return headlineOfChanges(spike, state);
+  if (spike.condition != null) return headlineOfCondition(spike, spike.condition, state);
   const { windowMinutes, windowCount, baseline, peak } = spike;
   const subject = nameSeries(spike);
   const usually = baseline >= LEAST_USUAL ? `usually ${formatRounded(baseline)}` : "usually none";
@@ -50,6 +52,24 @@ function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): str
   const { title, finding, earlier } = describeIncident(spike);
   if (state === "resolved") return `${title} in ${zone}: ended; at most ${earlier}`;
   return `${title} in ${zone}: ${isCalm(spike) ? `quiet now; earlier ${earlier}` : finding}`;
+}
+
+/** `custom condition admin in zone 101 (shop): 12 events within 1 h, more than 10`. */
+function headlineOfCondition(
+  { zoneId, zoneName, windowCount, peak }: AlertSpike,
+  condition: CustomCondition,
+  state: AlertRecord["state"],
+): string {
+  const { name, moreThan, distinct, withinMinutes } = condition;
+  const subject = `custom condition ${name} in ${nameZone(zoneId, zoneName)}`;
+  const isOver = state === "resolved";
+  if (moreThan === null) return `${subject}: ${isOver ? "events come again" : describeLimit(condition)}`;
+  const count = isOver ? peak : windowCount;
+  const what: [string, string] =
+    distinct === null ? ["event", "events"] : [`value of ${distinct}`, `different values of ${distinct}`];
+  const counted = `${many(count, ...what)} within ${formatDuration(withinMinutes * MINUTE_MS)}`;
+  if (isOver) return `${subject} ended: at most ${counted}`;
+  return `${subject}: ${counted}${moreThan === 0 ? "" : `, more than ${formatWhole(moreThan)}`}`;
 }
 
 /** `SQL injection: rule 942100 in zone 101 (shop)`. */

@@ -1,6 +1,8 @@
 /** Links of a message, and the templates of links. */
-import { formatIso } from "#lib/format.ts";
+import { formatIso, showIso } from "#lib/format.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type AlertMessage, MAX_LINKS, MAX_URL_CHARS } from "#model/alert-message.ts";
+import { toExplorerParameters } from "#model/custom-condition.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { matchesRule, matchesSubject } from "#model/subject.ts";
 import type { LinkRule } from "../routing/routing.ts";
@@ -20,7 +22,8 @@ export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs
   const links: Links = [];
   for (const rule of rules) {
     if (links.length === MAX_LINKS) break;
-    if (isFor(rule.matchers, message)) links.push(...fill(rule, values));
+    if (!isFor(rule.matchers, message)) continue;
+    links.push(...(rule.isSearch === true ? toSearch(rule, message, atMs) : fill(rule, values)));
   }
   return { ...message, links };
 }
@@ -29,10 +32,28 @@ export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs
 export function sampleLinks(rules: readonly LinkRule[], zoneId: number, atMs: number): Links {
   const times = { startedAt: atMs, endedAt: null };
   return rules.flatMap((link) => {
+    if (link.isSearch === true) return [];
     const { zone, rule } = link.matchers;
     const ruleId = rule === undefined ? SAMPLE_RULE : toSampleRule(rule);
     return fill(link, valuesOf({ ...times, zoneId: zone?.[0] ?? zoneId, ruleId, alertId: 1 }, atMs));
   });
+}
+
+/** Returns the link to the events of a custom condition, from an hour before its alert on; none that would be too long. */
+function toSearch(
+  { title, url }: LinkRule,
+  { condition, zoneId, startedAt, endedAt }: AlertMessage,
+  atMs: number,
+): Links {
+  const asked = condition === undefined ? null : toExplorerParameters(condition);
+  if (asked === null) return [];
+  const [from, to] = [
+    showIso(startedAt - LEAD_MS),
+    showIso(Math.max(endedAt ?? atMs, startedAt) + MINUTE_MS),
+  ];
+  const parameters = new URLSearchParams([["zone", String(zoneId)], ["from", from], ["to", to], ...asked]);
+  const href = `${url}?${parameters.toString()}`;
+  return href.length > MAX_URL_CHARS ? [] : [{ title, url: href }];
 }
 
 function fill({ title, url: template }: LinkRule, values: LinkValues): Links {

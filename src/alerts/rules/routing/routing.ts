@@ -47,6 +47,8 @@ export interface QuietHours {
 /** A link for the messages that its matchers match. */
 export interface LinkRule extends LinkTemplate {
   readonly matchers: SubjectMatchers;
+  /** The address is that of the console's explorer, and gets the search of a custom condition. */
+  readonly isSearch?: true;
 }
 
 /** Effects of a verdict on a severity. A misfire has none. */

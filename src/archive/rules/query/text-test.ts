@@ -35,6 +35,8 @@ function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, String.raw`\$&`);
 }
 
+const NOT_ASCII = /[\u0080-\uffff]/;
+
 /**
  * Returns lower case, character by character, like `toLowerCase` except for three letters. The sigma has one lower
  * case here: JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The
@@ -42,6 +44,8 @@ function escapeLike(text: string): string {
  * `i` would have to look for them in every text.
  */
 export function foldCase(text: string): string {
+  // Most texts of requests are ASCII, and this is many times faster.
+  if (!NOT_ASCII.test(text)) return text.toLowerCase();
   return Array.from(text, foldCharacter).join("");
 }
 
@@ -88,8 +92,8 @@ export function passesTest(test: TextTest, text: string): boolean {
   }
 }
 
-/** Takes each literal at its first place, so the time is linear in the text. */
-function matchesLiterals({ literals }: LikeTest, text: string): boolean {
+/** Takes each literal at its first place, so the time is linear in the text. `text` is folded. */
+export function matchesLiterals({ literals }: LikeTest, text: string): boolean {
   const [first = "", ...rest] = literals;
   const last = rest.pop();
   if (last === undefined) return text === first;

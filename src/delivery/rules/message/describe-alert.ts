@@ -26,7 +26,10 @@ export function isNews({ kind }: Pick<AlertMessage, "kind">): boolean {
 
 /** Returns whether an alert counts something in a window. Neither a change of a rule nor Longwatch itself has a size. */
 function isCounted(message: AlertMessage): boolean {
-  return message.kind !== "self" && !isNews(message) && !isChangeKind(message.kind);
+  const { kind, threshold } = message;
+  // The absence of events has no count.
+  if (kind === "custom-condition") return threshold > 0;
+  return kind !== "self" && !isNews(message) && !isChangeKind(kind);
 }
 
 /** Returns the reason of the transition in a few words: `firing`, `getting worse`, `still firing`, ... */
@@ -75,6 +78,8 @@ export function describeSubject(message: AlertMessage): string {
   if (message.kind === "late") return `${zone} · late events`;
   if (message.kind === "sources") return zone === "" ? "incident" : `${zone} · incident`;
   if (isChangeKind(message.kind)) return `${zone} · ${CHANGE_WORDS[message.kind]}`;
+  if (message.kind === "custom-condition")
+    return `${zone} · custom ${message.ruleId?.replace(":", " ") ?? "condition"}`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
@@ -93,7 +98,11 @@ function describeNews(message: AlertMessage, headline = message.headline): strin
 export function describeBriefly(message: AlertMessage): string {
   const { headline, ruleId, rules, kind } = message;
   const isRule = toLine(ruleId ?? "", 100) !== "";
-  const isNamed = kind === "sources" || rules !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  const isNamed =
+    kind === "sources" ||
+    kind === "custom-condition" ||
+    rules !== undefined ||
+    (isRule && headline.includes(ruleId ?? ""));
   const named =
     isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
   return describeNews(message, named);
@@ -112,10 +121,15 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
   if (!isCounted(message)) return null;
   const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
   // Below that it would be shown as a multiple of nothing.
+  const isCustom = message.kind === "custom-condition";
   const isUsual = message.usual >= 0.05 && message.times !== null;
   return {
     count: `${formatNumber(message.count)}${message.unit === undefined ? "" : ` ${message.unit}`}`,
-    against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,
+    against: isCustom
+      ? `${minutes}, the limit is ${formatNumber(message.threshold - 1)}`
+      : isUsual
+        ? `${minutes} against usual ${formatNumber(message.usual)}`
+        : `${minutes}, usually none`,
     times: isUsual && message.times !== null ? `${formatNumber(message.times)}x` : null,
   };
 }
@@ -145,7 +159,8 @@ export function describeCourse(message: AlertMessage): string {
   const isOne = message.alertId > 0 && message.digest === undefined;
   const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
   if (!isCounted(message)) return since;
-  const { peak, score, threshold } = message;
+  const { kind, peak, score, threshold } = message;
+  if (kind === "custom-condition") return `${since} · peak ${formatNumber(peak)}`;
   return `${since} · peak ${formatNumber(peak)} · score ${formatDecimal(score)} · threshold ${formatNumber(threshold)}`;
 }
 

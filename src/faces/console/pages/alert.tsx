@@ -53,7 +53,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
         {/* The counts by rule have no row for the incidents and the changes of a zone. */}
         {hasRule(alert) ? <AlertCurve alert={alert} during={context.data?.during ?? null} /> : null}
         <Compared
-          context={hasRule(alert) ? context.data : undefined}
+          context={hasRule(alert) || alert.condition !== null ? context.data : undefined}
           evidence={alert.evidence}
           what="the alert"
         />

@@ -26,6 +26,7 @@ const KIND_WORDS: Partial<Record<AlertKind, string>> = {
   sources: "incident",
   "action-change": "changed action",
   "silent-rule": "silent rule",
+  "custom-condition": "custom condition",
   late: "arrived late",
   self: "about Longwatch",
 };

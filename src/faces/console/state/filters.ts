@@ -3,6 +3,7 @@
 import { navigate } from "wouter/use-browser-location";
 import { showIso } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { toExplorerParameters } from "#model/custom-condition.ts";
 import { type FieldName, refuseValue, toFieldName } from "#model/fields.ts";
 import { isChangeKind } from "#model/rules.ts";
 import type { AlertDetail } from "../api/queries.ts";
@@ -122,7 +123,7 @@ const AFTER_MS = 5 * MINUTE_MS;
 
 /** Returns whether an alert is about the rule that it names. Groups and alerts about Longwatch itself name none. */
 export function hasRule({ kind }: Pick<AlertDetail, "kind">): boolean {
-  return kind !== "sources" && !isChangeKind(kind);
+  return kind !== "sources" && kind !== "custom-condition" && !isChangeKind(kind);
 }
 
 /** Returns the filter that finds the events of an alert: its rule, or the source that it names. Null if there is none. */
@@ -144,14 +145,23 @@ export function toEventFilter({
 
 /** Returns the events of an alert: of its zone and its rule or source, from a little before to a little after it. */
 export function toAlertEvents(
-  alert: Pick<AlertDetail, "kind" | "ruleId" | "rules" | "evidence" | "zoneId" | "firedAt" | "resolvedAt">,
+  alert: Pick<
+    AlertDetail,
+    "kind" | "ruleId" | "rules" | "evidence" | "zoneId" | "firedAt" | "resolvedAt" | "condition"
+  >,
 ): PageEvents {
-  const filter = toEventFilter(alert);
-  const { zoneId, firedAt, resolvedAt } = alert;
+  const { condition, zoneId, firedAt, resolvedAt } = alert;
+  const filter = condition === null ? toEventFilter(alert) : null;
+  const asked = condition === null ? [] : (toExplorerParameters(condition) ?? []);
+  const own = readFilters(new URLSearchParams(asked));
   const span = toSpanParams(Date.parse(firedAt), resolvedAt === null ? Date.now() : Date.parse(resolvedAt));
   return {
-    filters: filter === null ? [] : [filter],
-    params: { ...span, ...(zoneId === null ? {} : { zone: String(zoneId) }) },
+    filters: filter === null ? own.filters : [filter],
+    params: {
+      ...span,
+      ...(own.query === "" ? {} : { q: own.query }),
+      ...(zoneId === null ? {} : { zone: String(zoneId) }),
+    },
   };
 }
 

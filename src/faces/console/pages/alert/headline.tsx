@@ -56,7 +56,7 @@ export function Headline({ alert, context }: Props) {
   const [isSilencing, setSilencing] = useState(false);
   const events = toAlertEvents(alert);
   const isOfRule = hasRule(alert);
-  const isCounted = !isChangeKind(alert.kind);
+  const isCounted = !isChangeKind(alert.kind) && alert.condition === null;
   usePageKeys(mayAct ? { s: () => setSilencing(true) } : {});
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>

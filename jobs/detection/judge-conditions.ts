@@ -1,0 +1,391 @@
+import { hash } from "node:crypto";
+import { z } from "zod";
+import {
+  clausesOf,
+  createMatcher,
+  type EventTexts,
+  textsOf,
+} from "#archive/rules/query/custom-conditions.ts";
+import type { Queryable } from "#db/client.ts";
+import { readChangedMinutes } from "#db/delivery/forwarding/forward-cursors.ts";
+import {
+  type CountedMinute,
+  countBySearch,
+  listCustomConditions,
+  listUncounted,
+  lockCountedZone,
+  readConditionSpikes,
+  readConditionsVersion,
+  readCountedMinutes,
+  readMinute,
+  removeCounts,
+  replaceMinutes,
+  storeCountedZone,
+} from "#db/detection/custom-conditions.ts";
+import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
+import { openSpike, readSearchedThrough, updateSpike } from "#db/detection/spikes.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { type Firing, findFirings, unknownMinutes } from "#detection/rules/find-firings.ts";
+import { viewZone } from "#detection/rules/zone-view.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { inTurns } from "#lib/waiting.ts";
+import {
+  type CustomCondition,
+  conditionRule,
+  countsOf,
+  distinctColumn,
+  isOfZone,
+  LONGEST_WITHIN_MINUTES,
+  MOST_CONDITIONS,
+  MOST_DISTINCT,
+} from "#model/custom-condition.ts";
+import type { SearchColumn } from "#model/fields.ts";
+import type { SearchClause } from "#model/search-condition.ts";
+import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
+import type { JobContext } from "../context.ts";
+import { readThrough } from "./detect-rule-changes.ts";
+
+/** Late events still raise an alert of a window that ended so long ago: Longwatch may have been down for a night. */
+const LATE_MS = DAY_MS;
+/** Searches, changed minutes and events of one transaction. A minute is counted as a whole. */
+const SEARCHES_PER_TURN = 20;
+const MINUTES_PER_TURN = 200;
+const EVENTS_PER_TURN = 50_000;
+const SPARKLINE_MINUTES = 60;
+const EVIDENCE_EVERY_MS = 5 * MINUTE_MS;
+/** Spikes of one turn whose evidence is collected, which takes Postgres some 30 ms each. The others follow in later turns. */
+const EVIDENCE_PER_TURN = 10;
+
+export interface JudgeConditionsDeps
+  extends Pick<JobContext, "database" | "clock" | "log" | "zoneIds" | "afterSpikes" | "conditions"> {}
+
+/** Counts of one search, which conditions with other limits share. */
+interface Counter {
+  readonly counts: string;
+  readonly clauses: readonly SearchClause[];
+  readonly distinct: SearchColumn | null;
+  /** The longest window of its conditions. */
+  readonly withinMinutes: number;
+}
+
+interface ZonePlan {
+  readonly conditions: readonly CustomCondition[];
+  readonly counters: readonly Counter[];
+  readonly match: (event: EventTexts) => Counter[];
+}
+
+/**
+ * Counts what custom conditions find, minute by minute, and opens and closes their spikes. A changed minute is counted anew, so
+ * counts are a function of the events, and a late event counts in the minute in which it happened. Counts, spikes and the number of
+ * the last counted change are one transaction under the lock of the zone: replicas do nothing twice, and a killed run has done nothing.
+ */
+export function createJudgeConditionsJob(deps: JudgeConditionsDeps): AnyJob {
+  const { database, clock, zoneIds } = deps;
+  const readPlans = createPlans(deps);
+  /** The plan and the minute of the last visit of each zone. Losing it costs a visit. */
+  const visited = new Map<number, { readonly plan: ZonePlan; readonly minute: number }>();
+  return defineJob({
+    name: "judge-conditions",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 300_000,
+    run: oneAtATime(async (_payload, signal) => {
+      const planOf = await readPlans();
+      const uncounted = await listUncounted(database.db);
+      let changed = 0;
+      for (const zoneId of zoneIds) {
+        const plan = planOf(zoneId);
+        const [last, minute] = [visited.get(zoneId), Math.floor(clock() / MINUTE_MS)];
+        const waitsForTime =
+          plan.conditions.some(({ moreThan }) => moreThan === null) && last?.minute !== minute;
+        if (plan.conditions.length === 0 && last === undefined && !uncounted.has(zoneId)) continue;
+        if (last?.plan === plan && !waitsForTime && !uncounted.has(zoneId)) continue;
+        for (let isBehind = true; isBehind; ) {
+          signal.throwIfAborted();
+          const turn = await inTransaction(database, ({ tx }) => judgeZone(tx, { zoneId, plan, clock }));
+          changed += turn.changed;
+          ({ isBehind } = turn);
+        }
+        visited.set(zoneId, { plan, minute });
+      }
+      if (changed === 0) return "no custom condition began or ended";
+      await deps.afterSpikes();
+      return undefined;
+    }),
+  });
+}
+
+/** Returns a function that reads the conditions, and plans them anew only if one was added or removed. */
+function createPlans({ database: { db }, conditions, log }: JudgeConditionsDeps) {
+  let known = { name: "", all: [] as readonly CustomCondition[], plans: new Map<number, ZonePlan>() };
+  return async (): Promise<(zoneId: number) => ZonePlan> => {
+    const fromFile = conditions();
+    const name = `${await readConditionsVersion(db)} ${JSON.stringify(fromFile)}`;
+    if (name !== known.name) {
+      const all = mergeConditions(fromFile, await listCustomConditions(db));
+      const left = all.length - MOST_CONDITIONS;
+      if (left > 0)
+        log.warn({ conditions: all.length, left }, "custom conditions beyond the limit not judged");
+      known = { name, all: all.slice(0, MOST_CONDITIONS), plans: new Map() };
+    }
+    const { all, plans } = known;
+    return (zoneId) => {
+      const plan = plans.get(zoneId) ?? toPlan(all.filter((one) => isOfZone(one, zoneId)));
+      plans.set(zoneId, plan);
+      return plan;
+    };
+  };
+}
+
+/** Returns the conditions of the file, and those that people added under other names. */
+function mergeConditions(
+  fromFile: readonly CustomCondition[],
+  added: readonly { readonly condition: CustomCondition }[],
+): CustomCondition[] {
+  const names = new Set(fromFile.map(({ name }) => name));
+  return [...fromFile, ...added.flatMap(({ condition }) => (names.has(condition.name) ? [] : [condition]))];
+}
+
+/** Returns what has to be counted for the conditions of a zone. */
+function toPlan(conditions: readonly CustomCondition[]): ZonePlan {
+  const byCounts = Map.groupBy(conditions, countsOf);
+  const counters = Array.from(byCounts, ([counts, [first, ...others]]): Counter[] => {
+    if (first === undefined) return [];
+    const distinct = first.distinct === null ? null : distinctColumn(first.distinct);
+    const withinMinutes = Math.max(...[first, ...others].map((one) => one.withinMinutes));
+    return [{ counts, clauses: clausesOf(first), distinct, withinMinutes }];
+  }).flat();
+  const match = createMatcher(counters.map((key) => ({ key, clauses: key.clauses })));
+  return { conditions, counters, match };
+}
+
+interface ZoneTurn {
+  readonly zoneId: number;
+  readonly plan: ZonePlan;
+  readonly clock: () => number;
+}
+
+/** Returns how many spikes opened, changed or closed, and whether further changes wait. */
+async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: number; isBehind: boolean }> {
+  const { zoneId, plan, clock } = turn;
+  const zone = await lockCountedZone(tx, zoneId);
+  if (zone === null) return { changed: 0, isBehind: false };
+  const nowMs = clock();
+  const nameOf = ({ counts, withinMinutes }: Counter) => `${counts}/${withinMinutes}`;
+  const known = new Set(zone.counted);
+  const fresh = plan.counters.filter((counter) => !known.has(nameOf(counter)));
+  for (const counter of fresh.slice(0, SEARCHES_PER_TURN)) {
+    known.add(nameOf(counter));
+    const fromMs = startOfMinute(nowMs) - (counter.withinMinutes - 1) * MINUTE_MS;
+    await countBySearch(tx, zoneId, { ...counter, most: MOST_DISTINCT + 1, fromMs, toMs: nowMs });
+  }
+  const counted = plan.counters.map(nameOf).filter((name) => known.has(name));
+  const since = startOfMinute(nowMs - LATE_MS - LONGEST_WITHIN_MINUTES * MINUTE_MS);
+  const asked = { seq: zone.seq, since, limit: MINUTES_PER_TURN };
+  const minutes = await readChangedMinutes(tx, zoneId, asked);
+  let [seq, events, passed] = [zone.seq, 0, 0];
+  for (const { minute, ...change } of minutes) {
+    if (events >= EVENTS_PER_TURN) break;
+    events += await countMinute(tx, turn, minute);
+    [seq, passed] = [change.seq, passed + 1];
+  }
+  const isBehind =
+    fresh.length > SEARCHES_PER_TURN || passed < minutes.length || minutes.length === MINUTES_PER_TURN;
+  const isNew = seq !== zone.seq || counted.join() !== zone.counted.join();
+  if (isNew) await storeCountedZone(tx, { zoneId, seq, counted });
+  // What is not counted yet could end a firing, or be the event that does not lack.
+  if (isBehind) return { changed: 0, isBehind };
+  if (isNew) {
+    const keptFrom = (one: Counter) => nowMs - LATE_MS - one.withinMinutes * MINUTE_MS;
+    const kept = plan.counters.map((one) => ({ counts: one.counts, fromMs: keptFrom(one) }));
+    await removeCounts(tx, zoneId, kept);
+  }
+  return { changed: await judgeCounts(tx, turn, nowMs), isBehind };
+}
+
+function startOfMinute(atMs: number): number {
+  return atMs - (atMs % MINUTE_MS);
+}
+
+/** Counts a minute (epoch ms) anew. Returns the number of its events. */
+async function countMinute(tx: Queryable, { zoneId, plan }: ZoneTurn, minuteMs: number): Promise<number> {
+  const found = new Map<Counter, { count: number; readonly values: Set<number> }>();
+  let events = 0;
+  for await (const part of readMinute(tx, zoneId, minuteMs))
+    for await (const some of inTurns(part)) {
+      events += some.length;
+      for (const { logId, at: _at, ...event } of some)
+        countEvent(plan, textsOf({ ...event, zone: String(zoneId), log_id: logId, request_id: "" }), found);
+    }
+  const counted = Array.from(found, ([{ counts, distinct }, { count, values }]): CountedMinute => {
+    return { counts, minuteMs, count, values: distinct === null ? null : [...values] };
+  });
+  await replaceMinutes(tx, zoneId, [minuteMs], counted);
+  return events;
+}
+
+function countEvent(
+  { match }: Pick<ZonePlan, "match">,
+  event: EventTexts,
+  found: Map<Counter, { count: number; readonly values: Set<number> }>,
+): void {
+  for (const counter of match(event)) {
+    const one = found.get(counter) ?? { count: 0, values: new Set<number>() };
+    found.set(counter, one);
+    one.count += 1;
+    const value = counter.distinct === null ? "" : event.of(counter.distinct);
+    if (value !== "" && one.values.size <= MOST_DISTINCT) one.values.add(hashValue(value));
+  }
+}
+
+/** A short name, and no secret: `countBySearch` computes the same in SQL. */
+function hashValue(text: string): number {
+  return hash("md5", text, "buffer").readUIntBE(0, 6);
+}
+
+type ConditionSpike =
+  Awaited<ReturnType<typeof readConditionSpikes>> extends ReadonlyMap<string, infer Row> ? Row : never;
+
+/** Opens, updates and closes the spikes of the zone's conditions. Returns how many. */
+async function judgeCounts(tx: Queryable, { zoneId, plan }: ZoneTurn, nowMs: number): Promise<number> {
+  const longest = Math.max(0, ...plan.conditions.map(({ withinMinutes }) => withinMinutes));
+  const fromMs = nowMs - LATE_MS;
+  const rows = await readCountedMinutes(tx, zoneId, fromMs - longest * MINUTE_MS);
+  const spikes = await readConditionSpikes(tx, zoneId, fromMs);
+  const silence = plan.conditions.some(({ moreThan }) => moreThan === null)
+    ? await readSilence(tx, zoneId, { fromMs: fromMs - longest * MINUTE_MS, nowMs })
+    : null;
+  let changed = 0;
+  const evidence = { left: EVIDENCE_PER_TURN };
+  for (const condition of plan.conditions) {
+    const isAbsence = condition.moreThan === null;
+    if (isAbsence && silence === null) continue;
+    const counted = (rows.get(countsOf(condition)) ?? []).map(({ minuteMs, ...one }) => {
+      return { ...one, minute: minuteMs / MINUTE_MS };
+    });
+    const minutes = isAbsence ? [...counted, ...(silence?.unknown ?? [])] : counted;
+    const to = isAbsence ? (silence?.through ?? 0) : Math.floor(nowMs / MINUTE_MS) + 1;
+    const from = Math.floor(fromMs / MINUTE_MS) - (isAbsence ? condition.withinMinutes : 0);
+    const firing = findFirings(minutes, condition, { from, to }).at(-1) ?? null;
+    const spike = spikes.get(conditionRule(condition)) ?? null;
+    const given = { zoneId, condition, firing, spike, counted, nowMs, evidence };
+    changed += Number(
+      spike?.closedAt === null ? await goOn(tx, { ...given, spike }) : await begin(tx, given),
+    );
+  }
+  const known = new Set(plan.conditions.map(conditionRule));
+  for (const [ruleId, { id, closedAt }] of spikes)
+    if (closedAt === null && !known.has(ruleId))
+      changed += Number(
+        await updateSpike(tx, id, { closedAt: new Date(nowMs), judgedThrough: new Date(nowMs) }),
+      );
+  return changed;
+}
+
+/**
+ * Returns the end of the minutes whose events are known, and the minutes of hours that are not, in which nothing can be said to be
+ * absent; null if the last hour was not read.
+ */
+async function readSilence(
+  tx: Queryable,
+  zoneId: number,
+  { fromMs, nowMs }: { fromMs: number; nowMs: number },
+) {
+  const covered = await readSearchedThrough(tx, { afterMs: fromMs - HOUR_MS, untilMs: nowMs, zoneId });
+  const view = viewZone(covered, nowMs);
+  const through = readThrough(view, nowMs);
+  if (through === null) return null;
+  return { through, unknown: unknownMinutes(view, Math.floor(fromMs / MINUTE_MS), through) };
+}
+
+interface Judged {
+  readonly zoneId: number;
+  readonly condition: CustomCondition;
+  /** The latest time in which it held; null if it never did. */
+  readonly firing: Firing | null;
+  readonly spike: ConditionSpike | null;
+  readonly counted: readonly { readonly minute: number; readonly count: number }[];
+  readonly nowMs: number;
+  /** How many more spikes get evidence in this turn. */
+  readonly evidence: { left: number };
+}
+
+function toStored({ condition, firing, nowMs }: Judged & { readonly firing: Firing }) {
+  const { moreThan, withinMinutes: windowMinutes, severity } = condition;
+  const closedAt = firing.to === null ? null : new Date(firing.to * MINUTE_MS);
+  return {
+    condition,
+    severity,
+    windowMinutes,
+    windowCount: firing.count,
+    peak: firing.peak,
+    // There is nothing usual: the person has said from which count on.
+    baseline: 0,
+    threshold: moreThan === null ? 0 : moreThan + 1,
+    score: 0,
+    lastActiveAt: new Date(Math.min((firing.lastActive + 1) * MINUTE_MS, nowMs)),
+    judgedThrough: new Date(nowMs),
+    closedAt,
+  };
+}
+
+/** Opens a spike if the condition holds, or held after the end of its last spike. That events were absent is no news when they are back. */
+async function begin(tx: Queryable, judged: Judged): Promise<boolean> {
+  const { zoneId, condition, firing, spike, nowMs } = judged;
+  const closedMs = spike?.closedAt?.getTime() ?? 0;
+  if (firing === null) return false;
+  const isOver = firing.to !== null;
+  if (isOver && (condition.moreThan === null || (firing.to ?? 0) * MINUTE_MS <= closedMs)) return false;
+  const openedAt = new Date(Math.max(Math.min((firing.from + 1) * MINUTE_MS, nowMs), closedMs + 1));
+  const evidence = await readEvidence(tx, { ...judged, firing });
+  const stored = toStored({ ...judged, firing: isOver ? { ...firing, count: firing.peak } : firing });
+  const opened = {
+    zoneId,
+    ruleId: conditionRule(condition),
+    kind: "custom-condition" as const,
+    openedAt,
+    evidence,
+  };
+  return (await openSpike(tx, { ...stored, ...opened })) !== null;
+}
+
+/** Updates an open spike, and closes it when its condition no longer holds. Returns whether people see a change. */
+async function goOn(tx: Queryable, judged: Judged & { readonly spike: ConditionSpike }): Promise<boolean> {
+  const { firing, spike, nowMs } = judged;
+  if (firing === null) {
+    const now = new Date(nowMs);
+    return updateSpike(tx, spike.id, { windowCount: 0, closedAt: now, judgedThrough: now });
+  }
+  const stored = toStored({ ...judged, firing });
+  const peak = Math.max(stored.peak, spike.peak);
+  const { evidence: known } = spike;
+  const age = stored.lastActiveAt.getTime() - Date.parse(known.to);
+  const isOld =
+    judged.evidence.left > 0 && (age >= EVIDENCE_EVERY_MS || (known.sampled === 0 && stored.threshold > 0));
+  const evidence = isOld ? { evidence: await readEvidence(tx, { ...judged, firing }) } : {};
+  const closedAt =
+    stored.closedAt === null ? null : new Date(Math.max(stored.closedAt.getTime(), spike.openedAt.getTime()));
+  const isSame = closedAt === null && stored.windowCount === spike.windowCount && peak === spike.peak;
+  if (isSame && !isOld) return false;
+  return updateSpike(tx, spike.id, { ...stored, peak, closedAt, ...evidence });
+}
+
+/** Returns what the events of the window have in common; nothing for an absence. */
+async function readEvidence(
+  tx: Queryable,
+  { zoneId, condition, firing, counted, nowMs, evidence }: Judged & { readonly firing: Firing },
+) {
+  const end = firing.lastActive + 1;
+  const countAt = new Map(counted.map(({ minute, count }) => [minute, count]));
+  const sparkline = Array.from(
+    { length: SPARKLINE_MINUTES },
+    (_, index) => countAt.get(end - SPARKLINE_MINUTES + index) ?? 0,
+  );
+  const fromMs = (end - condition.withinMinutes) * MINUTE_MS;
+  const toMs = Math.min(end * MINUTE_MS, nowMs);
+  const scope = { zoneId, ruleId: conditionRule(condition), fromMs, toMs, sinceMs: fromMs, sparkline };
+  if (condition.moreThan === null || evidence.left === 0) return noEvidence(scope);
+  evidence.left -= 1;
+  return collectEvidence(tx, { ...scope, clauses: clausesOf(condition) });
+}

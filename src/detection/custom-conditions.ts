@@ -1,0 +1,489 @@
+/** Custom conditions: lists, tests, adds and removes them. */
+import { z } from "zod";
+import { maskText } from "#archive/rules/mask.ts";
+import { readCondition } from "#archive/rules/query/custom-conditions.ts";
+import { narrowZones, parseFilter, toNativeFilter } from "#archive/rules/query/read-search.ts";
+import { type EventSource, prepareSource, selectEvents } from "#archive/rules/sql/event-source.ts";
+import { duck, type Piece, raw } from "#archive/rules/sql/to-condition.ts";
+import { readUnion } from "#archive/search/read-union.ts";
+import { planNative, priceSearch } from "#archive/search/searching.ts";
+import { countStoredEvents } from "#db/archive/archived-days.ts";
+import {
+  deleteCustomCondition,
+  insertCustomCondition,
+  listCustomConditions,
+  listHolding,
+  lockCustomConditions,
+} from "#db/detection/custom-conditions.ts";
+import { readSearchedThrough } from "#db/detection/spikes.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { findFirings, type MinuteCount, unknownMinutes } from "#detection/rules/find-firings.ts";
+import { viewZone } from "#detection/rules/zone-view.ts";
+import { formatShare, formatWhole, many, showTime } from "#lib/format.ts";
+import { toLine } from "#lib/text.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import {
+  CONDITION_NAME,
+  CONDITION_NAME_RULE,
+  type CustomCondition,
+  conditionRule,
+  describeLimit,
+  describeQuery,
+  distinctColumn,
+  LONGEST_WITHIN_MINUTES,
+  MOST_CONDITIONS,
+} from "#model/custom-condition.ts";
+import { columnOf, FIELD_NAMES, ZONE_COLUMN } from "#model/fields.ts";
+import { SPIKE_SEVERITIES } from "#model/kinds.ts";
+import { type Caller, maySeeZone } from "#operations/caller.ts";
+import {
+  IsoTime,
+  Name,
+  notFound,
+  pageOf,
+  requireEveryZone,
+  Text,
+  Time,
+  toIso,
+  toIsoOrNull,
+  ZoneIds,
+} from "#operations/fields.ts";
+import { type Column, defineChange, defineQuery, type QueryContext } from "#operations/operation.ts";
+import { type Mistake, Refusal } from "#operations/refusal.ts";
+import { readZones } from "#operations/require-known.ts";
+
+const PATH = "/api/v1/conditions";
+const TAG = "Alerts";
+const DEFAULT_MS = 30 * DAY_MS;
+/** DuckDB returns at most 10,000 rows. */
+const MINUTES_PER_ROW = 1_000;
+/** The most minutes with something to count, and times that are shown. */
+const MOST_MINUTES = 1_000_000;
+const MOST_SHOWN = 20;
+/** A search that finds nearly everything is a mistake in the search. A young zone may have few events. */
+const NEARLY_ALL = 0.99;
+const LEAST_EVENTS = 1_000;
+
+const count = z.number().int();
+
+const Item = z
+  .object({
+    name: Name,
+    isOfFile: z.boolean().describe("True: it is in the configuration file, and changed there."),
+    filters: z.array(Text),
+    query: Text,
+    zoneIds: z.array(count).nullable().describe("Null: every zone. Each is counted by itself."),
+    moreThan: count.nullable().describe("Null: the condition holds while no event comes."),
+    distinct: z.enum(FIELD_NAMES).nullable(),
+    withinMinutes: count,
+    severity: z.enum(SPIKE_SEVERITIES),
+    holdsIn: z.array(count).describe("Zones in which it holds now."),
+    createdBy: Text.nullable(),
+  })
+  .meta({ id: "CustomCondition" });
+type Item = z.infer<typeof Item>;
+
+const COLUMNS: readonly Column<Item>[] = [
+  { head: "CONDITION", get: ({ name }) => name },
+  { head: "HOLDS WITH", get: describeLimit },
+  { head: "EVENTS", get: (one) => toLine(describeQuery(one), 200) },
+  { head: "ZONES", get: ({ zoneIds }) => zoneIds?.join() ?? "all" },
+  { head: "SEVERITY", get: ({ severity }) => severity },
+  { head: "HOLDS IN", get: ({ holdsIn }) => holdsIn.join() || "-" },
+  { head: "BY", get: ({ createdBy }) => (createdBy === null ? "file" : toLine(createdBy, 60)) },
+];
+
+const list = defineQuery({
+  name: "conditions.list",
+  tab: "Custom conditions",
+  summary: "List custom conditions: searches that raise an alert",
+  description: "Those of the configuration file come first. All of them are on one page.",
+  http: ["GET", PATH],
+  tag: TAG,
+  scope: "read",
+  input: z.strictObject({}),
+  output: pageOf(Item),
+  command: {
+    examples: ["conditions list", "conditions list --json"],
+    help: "Conditions of the configuration file (conditions) are changed there.",
+    columns: COLUMNS,
+    empty: "No custom conditions.",
+  },
+  run: async ({ caller, db, service }) => {
+    const fromFile = service.alerting().conditions.map((condition) => ({ condition, createdBy: null }));
+    const holding = Map.groupBy(await listHolding(db), ({ ruleId }) => ruleId);
+    const items = [...fromFile, ...(await listCustomConditions(db))].flatMap((one) => {
+      const zones = holding.get(conditionRule(one.condition))?.map(({ zoneId }) => zoneId) ?? [];
+      return toItem(one, caller, zones);
+    });
+    return { items, next: null };
+  },
+});
+
+const WRITTEN = {
+  filter: z
+    .array(z.string().max(10_000))
+    .max(50)
+    .optional()
+    .describe("field:op:value[,value], as search takes it; not- before op excludes. All filters must match."),
+  query: z.string().max(10_000).optional().describe("Text in address, rule, URL, user agent or message."),
+  zone: ZoneIds.default("all"),
+  moreThan: z
+    .int()
+    .min(0)
+    .optional()
+    .describe("The count that is not yet an alert. Default: 0, so any event is."),
+  distinct: z
+    .string()
+    .max(20)
+    .optional()
+    .describe("The field whose different values are counted, instead of events."),
+  absent: z.boolean().optional().describe("The alert is that no event came."),
+  withinMinutes: z
+    .int()
+    .min(1)
+    .max(LONGEST_WITHIN_MINUTES)
+    .default(60)
+    .meta({ flag: "within", unit: "minutes" })
+    .describe("The window, from 1m to 24h. Default: 1h."),
+  severity: z.enum(SPIKE_SEVERITIES).default("warning"),
+  since: Time.optional().describe("Start of the back-test. Default: 30 days ago."),
+};
+
+const Fired = z.object({
+  zone: count,
+  from: IsoTime,
+  to: IsoTime.nullable().describe("Null: it holds now."),
+  peak: count,
+});
+const BackTest = z
+  .object({
+    from: IsoTime,
+    to: IsoTime,
+    events: count.describe("Events that the search finds."),
+    of: count.describe("Events that are kept of the zones."),
+    times: count.describe("How often the condition would have fired."),
+    latest: z.array(Fired).describe(`The latest ${MOST_SHOWN} of these, the newest first.`),
+  })
+  .meta({ id: "ConditionBackTest" });
+type BackTest = z.infer<typeof BackTest>;
+
+const EXAMPLE = { filter: ["path:wildcard:/admin*", "country:not-eq:NL"] };
+
+const test = defineQuery({
+  name: "conditions.test",
+  summary: "Show when a custom condition would have fired",
+  description: "Runs the search over the events that are kept. Stores nothing.",
+  http: ["POST", `${PATH}/test`],
+  tag: TAG,
+  scope: "read",
+  heavy: "read",
+  refuses: [422, 503],
+  input: z.strictObject(WRITTEN),
+  output: BackTest,
+  example: EXAMPLE,
+  command: {
+    examples: [
+      "conditions test --filter 'path:wildcard:/admin*' --filter country:not-eq:NL",
+      "conditions test --absent --zone 101 --within 6h --since -7d",
+    ],
+    say: sayBackTest,
+  },
+  run: async (asked, written) => {
+    const condition = await read(asked, { ...written, name: "test" });
+    return backTest(asked, condition, written);
+  },
+});
+
+const add = defineChange({
+  name: "conditions.add",
+  summary: "Add a custom condition, after a back-test",
+  description:
+    "From now on the condition raises an alert like any other while it holds. Each zone is counted by itself. At most 1,000 conditions hold, those of the configuration file among them.",
+  http: ["POST", PATH],
+  tag: TAG,
+  scope: "act",
+  heavy: "read",
+  isLong: true,
+  refuses: [409, 422, 503],
+  query: ["dryRun"],
+  input: z.strictObject({
+    name: z
+      .string()
+      .regex(CONDITION_NAME, CONDITION_NAME_RULE)
+      .meta({ operand: true })
+      .describe("Its name in alerts."),
+    ...WRITTEN,
+    dryRun: z
+      .enum(["true", "false"])
+      .default("false")
+      .meta({ isSwitch: true })
+      .describe("Store nothing, and show when the condition would have fired."),
+  }),
+  output: z.object({ condition: Item, isAdded: z.boolean(), backTest: BackTest }),
+  example: { name: "admin-from-abroad", ...EXAMPLE },
+  created: ({ isAdded }) => (isAdded ? PATH : null),
+  command: {
+    examples: [
+      "conditions add admin-from-abroad --filter 'path:wildcard:/admin*' --filter country:not-eq:NL",
+      "conditions add rule-4711 --filter rule:eq:4711 --filter action:eq:log --more-than 50 --within 1h",
+      "conditions add login-spray --filter path:eq:/login --distinct address --more-than 200 --within 15m",
+      "conditions add shop-is-silent --absent --zone 101 --within 6h",
+    ],
+    help: "A late event counts in the minute in which it happened. Its window raises an alert if it ended within a day.",
+    say: ({ condition, isAdded, backTest: tested }) =>
+      `condition ${condition.name} ${isAdded ? "is added" : "is not added (dry run)"}: ${describeLimit(condition)}, of ${toLine(describeQuery(condition), 500)}.\n${sayBackTest(tested)}`,
+  },
+  run: async (changing, { dryRun, ...written }) => {
+    const { caller, service, database } = changing;
+    const condition = await read(changing, written);
+    const { name } = condition;
+    const fromFile = service.alerting().conditions;
+    refuseTaken(fromFile, name);
+    const tested = await backTest(changing, condition, written);
+    const isAdded = dryRun === "false";
+    if (isAdded)
+      await inTransaction(database, async ({ tx }) => {
+        await lockCustomConditions(tx);
+        const all = fromFile.length + (await listCustomConditions(tx)).length;
+        if (all >= MOST_CONDITIONS)
+          throw refuse({
+            field: "name",
+            value: name,
+            rule: `must be one of at most ${formatWhole(MOST_CONDITIONS)} conditions; there are ${formatWhole(all)}. Remove one first`,
+          });
+        const row = await insertCustomCondition(tx, condition, caller.name);
+        if (row === null)
+          throw new Refusal(409, {
+            detail: `There is a condition ${name}. Remove it first, or choose another name.`,
+          });
+      });
+    if (isAdded) changing.afterCommit(() => changing.enqueue("judge-conditions", {}));
+    const [item] = toItem({ condition, createdBy: caller.name }, caller, []);
+    const audit = { action: "condition.added", ...toEntry(condition) };
+    return { output: { condition: item as Item, isAdded, backTest: tested }, audit: isAdded ? audit : null };
+  },
+});
+
+const remove = defineChange({
+  name: "conditions.remove",
+  summary: "Remove a custom condition",
+  http: ["DELETE", `${PATH}/:name`],
+  tag: TAG,
+  scope: "act",
+  refuses: [409],
+  input: z.strictObject({ name: z.string().max(63).describe("The name of the condition.") }),
+  output: z.object({ name: Name, result: z.literal("removed") }),
+  command: {
+    examples: ["conditions remove admin-from-abroad"],
+    help: "Its open alerts resolve.",
+    say: ({ name }) => `condition ${toLine(name, 63)} is removed. Its open alerts resolve within a minute.\n`,
+  },
+  run: async ({ caller, tx, service, enqueue, afterCommit }, { name }) => {
+    const row = (await listCustomConditions(tx)).find((one) => one.name === name);
+    if (row === undefined) refuseTaken(service.alerting().conditions, name);
+    if (row === undefined || !isSeen(row.condition, caller)) throw notFound(`condition ${name}`);
+    refuseForeign(caller, row.condition);
+    await deleteCustomCondition(tx, name);
+    afterCommit(() => enqueue("judge-conditions", {}));
+    return {
+      output: { name, result: "removed" as const },
+      audit: { action: "condition.removed", ...toEntry(row.condition) },
+    };
+  },
+});
+
+export const conditionOperations = [list, test, add, remove];
+
+type Written = Omit<z.output<typeof add.input>, "dryRun">;
+
+/** @throws {Refusal} 422 with everything that is wrong, 403 for zones of others */
+async function read(asked: QueryContext, written: Written): Promise<CustomCondition> {
+  const { zone, filter = [], query, moreThan, distinct, absent, withinMinutes, ...rest } = written;
+  if (zone === "all") requireEveryZone(asked.caller);
+  const zoneIds = zone === "all" ? null : await readZones(asked, zone);
+  const counting = { query, moreThan, distinct, absent, withinMs: withinMinutes * MINUTE_MS };
+  const found = readCondition({ ...rest, zoneIds, filters: filter, ...counting });
+  if ("mistakes" in found) throw refuse(...found.mistakes);
+  return found.condition;
+}
+
+/** @throws {Refusal} 422 for a search that finds nearly everything, or whose back-test would cost too much */
+async function backTest(
+  asked: QueryContext,
+  condition: CustomCondition,
+  { since }: Pick<Written, "since">,
+): Promise<BackTest> {
+  const { db, caller, now, service, searching, signal } = asked;
+  const from = since ?? now - DEFAULT_MS;
+  const zones = condition.zoneIds ?? (await readZones(asked, "all"));
+  const filters = condition.filters.flatMap((text) => {
+    const one = parseFilter(text);
+    return one === null ? [] : [toNativeFilter(one)];
+  });
+  const body = { from, to: now, query: condition.query, filters };
+  const planning = {
+    db,
+    zoneIds: zones,
+    nowMs: now,
+    retentionDays: service.retention.eventDays,
+    isMasked: caller.masked,
+  };
+  const wanted = narrowZones(await planNative(planning, { zoneIds: zones, body, kind: "search" }));
+  // First, because more events come while the search runs.
+  const of = Math.round(await countStoredEvents(db, zones, { from, to: now }));
+  // Every event is read, and not a page of them.
+  const price = await priceSearch(db, searching, { ...wanted, plan: { ...wanted.plan, groupBy: ["zone"] } });
+  const distinct = condition.distinct === null ? null : columnOf(distinctColumn(condition.distinct));
+  const columns = [...new Set(["occurred_at", ZONE_COLUMN, ...(distinct === null ? [] : [distinct])])];
+  const rows = await searching.runInPlace({ caller }, { ...price, signal }, async (deps, stopped) => {
+    const options = { columns, signal: stopped };
+    const toStatements = (source: EventSource) =>
+      countMinutes(source, { plan: wanted.plan, columns, distinct });
+    return (await readUnion(deps, wanted.zoneIds, wanted.plan, options, toStatements)).rows;
+  });
+  const { events, byZone, minutes } = readMinutes(rows);
+  if (minutes > MOST_MINUTES)
+    throw refuse({
+      field: "filter",
+      rule: `must find less in the back-test: it would cost more than ${formatWhole(MOST_MINUTES)} counts of minutes. Add a filter, or test a later --since`,
+    });
+  if (condition.moreThan !== null && of >= LEAST_EVENTS && events >= NEARLY_ALL * of)
+    throw refuse({
+      field: "filter",
+      rule: `must leave some events out: this matches ${formatShare(Math.min(1, events / of))} of the ${formatWhole(of)} events since ${showTime(from)} UTC`,
+    });
+  const fired = [];
+  for (const zone of zones) {
+    const known = condition.moreThan === null ? await readUnknown(asked, zone, from) : [];
+    const span = { from: Math.ceil(from / MINUTE_MS), to: Math.floor(now / MINUTE_MS) + 1 };
+    for (const firing of findFirings([...(byZone.get(zone) ?? []), ...known], condition, span))
+      fired.push({ zone, ...firing });
+  }
+  fired.sort((a, b) => b.from - a.from);
+  const latest = fired.slice(0, MOST_SHOWN).map(({ zone, from: began, to, peak }) => {
+    return {
+      zone,
+      from: toIso(began * MINUTE_MS),
+      to: toIsoOrNull(to === null ? null : to * MINUTE_MS),
+      peak,
+    };
+  });
+  return { from: toIso(from), to: toIso(now), events, of, times: fired.length, latest };
+}
+
+/** Returns the minutes of hours whose events are not all known: nothing can be said to be absent there. */
+async function readUnknown({ db, now }: QueryContext, zoneId: number, from: number): Promise<MinuteCount[]> {
+  const covered = await readSearchedThrough(db, { afterMs: from - HOUR_MS, untilMs: now, zoneId });
+  return unknownMinutes(viewZone(covered, now), Math.floor(from / MINUTE_MS), Math.floor(now / MINUTE_MS));
+}
+
+/** The last statement returns the number of events, and of each minute of a zone their number, or the hash of each different value. */
+function countMinutes(
+  source: EventSource,
+  {
+    plan,
+    columns,
+    distinct,
+  }: { plan: Parameters<typeof selectEvents>[1]; columns: readonly string[]; distinct: string | null },
+): Piece[] {
+  const value =
+    distinct === null ? "0" : `case when ${distinct} <> '' then (hash(${distinct}) >> 16)::bigint end`;
+  return [
+    ...prepareSource(source),
+    duck`with counted as materialized (
+      select zone_id, epoch_ms(occurred_at) // 60000 as minute, ${raw(value)} as value, count(*) as n
+      from (${selectEvents(source, plan, columns)}) group by all)
+      select json_array(coalesce(sum(n), 0)::bigint) from counted
+      union all
+      select json_array(zone_id, list([minute, n, value])) from (
+        select *, row_number() over (order by zone_id) // ${MINUTES_PER_ROW} as part from counted limit ${MOST_MINUTES + 1})
+      group by zone_id, part`,
+  ];
+}
+
+function readMinutes(rows: readonly string[]) {
+  const byZone = new Map<number, MinuteCount[]>();
+  let [events, minutes] = [0, 0];
+  for (const row of rows) {
+    const [first, counted] = JSON.parse(row) as [number] | [number, [number, number, number | null][]];
+    if (counted === undefined) {
+      events = first;
+      continue;
+    }
+    const ofZone = byZone.get(first) ?? [];
+    byZone.set(first, ofZone);
+    for (const [minute, n, value] of counted)
+      ofZone.push({ minute, count: n, values: value === null ? [] : [value] });
+    minutes += counted.length;
+  }
+  return { events, byZone, minutes };
+}
+
+function sayBackTest({ from, to, events, of, times, latest }: BackTest): string {
+  const days = many(Math.max(1, Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS)), "day");
+  const lines = latest.map((one) => {
+    const until = one.to === null ? "now" : `${showTime(one.to)} UTC`;
+    return `  zone ${one.zone}  ${showTime(one.from)} to ${until}${one.peak === 0 ? "" : `, at most ${formatWhole(one.peak)}`}`;
+  });
+  const more = times - latest.length;
+  return [
+    `It would have fired ${many(times, "time")} in ${days}${times === 0 ? "" : ":"}`,
+    ...lines,
+    ...(more > 0 ? [`  and ${many(more, "time")} before`] : []),
+    `The search finds ${formatWhole(events)} of ${formatWhole(of)} events.`,
+  ]
+    .join("\n")
+    .concat("\n");
+}
+
+interface Found {
+  readonly condition: CustomCondition;
+  readonly createdBy: string | null;
+}
+
+function toItem({ condition, createdBy }: Found, caller: Caller, holdsIn: readonly number[]): Item[] {
+  if (!isSeen(condition, caller)) return [];
+  // A caller learns of no other zones.
+  const seen = (zones: readonly number[]) => zones.filter((zone) => maySeeZone(caller, zone));
+  const zoneIds = condition.zoneIds === null ? null : seen(condition.zoneIds);
+  return [
+    {
+      ...condition,
+      filters: [...condition.filters],
+      zoneIds,
+      holdsIn: seen(holdsIn),
+      isOfFile: createdBy === null,
+      createdBy,
+    },
+  ];
+}
+
+function isSeen({ zoneIds }: CustomCondition, caller: Caller): boolean {
+  return zoneIds === null || zoneIds.some((zone) => maySeeZone(caller, zone));
+}
+
+/** @throws {Refusal} 403 unless the key is for all zones of the condition */
+function refuseForeign(caller: Caller, { zoneIds }: CustomCondition): void {
+  if (caller.zoneIds !== null && zoneIds?.every((zone) => maySeeZone(caller, zone)) !== true)
+    requireEveryZone(caller);
+}
+
+/** @throws {Refusal} 409 for the name of a condition of the file */
+function refuseTaken(fromFile: readonly CustomCondition[], name: string): void {
+  if (fromFile.some((one) => one.name === name))
+    throw new Refusal(409, {
+      detail: `The condition ${name} is in the configuration file. Change or remove it there.`,
+    });
+}
+
+function refuse(...mistakes: Mistake[]): Refusal {
+  return new Refusal(422, { slug: "invalid-condition", mistakes });
+}
+
+/** Texts are masked, because an erasure does not change audit entries. */
+function toEntry(condition: CustomCondition) {
+  const { name, zoneIds, severity } = condition;
+  const details = { events: maskText(describeQuery(condition)), limit: describeLimit(condition), severity };
+  return { subject: `condition ${name}`, details: { ...details, zones: zoneIds?.join() ?? "all" } };
+}
