@@ -36,6 +36,7 @@ import type { Enqueuer } from "#store/queue/enqueuer.ts";
 import { createSchedule } from "#store/queue/schedule.ts";
 import { openQueryPool } from "./list-routes.ts";
 import { measureIngest, measureJob } from "./measure.ts";
+import { openAccounts } from "./open-accounts.ts";
 import { openAlerting, openForwarding } from "./open-alerting.ts";
 import {
   createStorage,
@@ -51,7 +52,6 @@ import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
 import { openQueues, planEntries } from "./open-queues.ts";
-import { openAccounts } from "./open-request-gate.ts";
 import { createFullDiskNotice, createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import { createVerifyCrawler } from "./verify-crawler.ts";

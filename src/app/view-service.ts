@@ -6,7 +6,7 @@ import { readDiskSpace } from "#lib/disk.ts";
 import type { ServiceView } from "#operations/service-life.ts";
 import { describeBucket } from "#store/bucket/bucket.ts";
 import { findCluster } from "#store/embedded/place-cluster.ts";
-import { toRequestBudget } from "./open-request-gate.ts";
+import { toRequestBudget } from "./open-accounts.ts";
 
 type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs" | "retention" | "settings">;
 

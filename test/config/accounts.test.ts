@@ -11,6 +11,7 @@ import {
   zonesOf,
 } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";
+import { findTightest, pollExpression } from "#model/schedule.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const EDGE = {
@@ -187,4 +188,31 @@ test("an account's key is read again from its file", () => {
   writeFileSync(path.join(path.dirname(file), "shop-key"), "");
   expect(shop?.rereadKey()).toEqual({ mistake: "must not be empty" });
   expect(shop?.key?.reveal()).toBe("canary-new");
+});
+
+test.each([
+  ["one account, by its own budget", [{ zones: 100, requestsPerSecond: 100 }], 10],
+  [
+    "two small accounts",
+    [
+      { zones: 5, requestsPerSecond: 10 },
+      { zones: 5, requestsPerSecond: 10 },
+    ],
+    10,
+  ],
+  [
+    "the account with the fewest requests a zone",
+    [
+      { zones: 5, requestsPerSecond: 10 },
+      { zones: 10, requestsPerSecond: 1 },
+    ],
+    20,
+  ],
+  [
+    "all zones of many accounts together",
+    Array.from({ length: 30 }, () => ({ zones: 10, requestsPerSecond: 10 })),
+    30,
+  ],
+])("the pause between two polls fits %s", (_, polled, seconds) => {
+  expect(pollExpression(findTightest(polled))).toBe(`*/${seconds} * * * * *`);
 });

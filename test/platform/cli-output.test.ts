@@ -206,7 +206,9 @@ describe("output on a terminal", () => {
     platform.reply(401, "");
     const { code, err } = await runCli(platform.url, ["api-keys", "list"]);
     expect(code).toBe(1);
-    expect(err).toContain("check the key of EDGE_API_KEY or of the file that EDGE_API_KEY_FILE names");
+    expect(err).toContain(
+      "check the key of EDGE_API_KEY, of the file that EDGE_API_KEY_FILE names, or of the account",
+    );
     expect(err).not.toContain(ACCESS_KEY);
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { openRequestGates, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
+import { openRequestGates, type RequestGateParts, toRequestBudget } from "#app/open-accounts.ts";
 import {
   MAX_PAUSE_MS,
   pauseBudget,

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { toRequestBudget } from "#app/open-request-gate.ts";
+import { toRequestBudget } from "#app/open-accounts.ts";
 import { takeTokens } from "#db/ingest/request-budgets.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { listPage } from "./support/edge-test.ts";

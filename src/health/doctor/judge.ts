@@ -106,7 +106,7 @@ function judgeKey(roles: PlatformFacts["roles"], host: string, of: string): Find
     return [
       warning(
         "platform",
-        `The platform at ${host} did not list the account's keys${of}: ${roles.failed}.`,
+        `The platform at ${host} did not list ${of === "" ? "the account's keys" : `the keys${of}`}: ${roles.failed}.`,
         "Correct that. If the key may not list keys and the zones below are fine, nothing is to be done.",
       ),
     ];

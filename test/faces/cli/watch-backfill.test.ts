@@ -80,7 +80,7 @@ test("a platform that refuses the key is named at once, once, with the setting t
     5_000,
   );
   expect(problems).toEqual([
-    "access key refused by the platform, asked again: EDGE_UNAUTHORIZED search-event-logs: no such key (status 401): check the key of EDGE_API_KEY or of the file that EDGE_API_KEY_FILE names",
+    "access key refused by the platform, asked again: EDGE_UNAUTHORIZED search-event-logs: no such key (status 401): check the key of EDGE_API_KEY, of the file that EDGE_API_KEY_FILE names, or of the account",
   ]);
 });
 

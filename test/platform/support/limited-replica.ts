@@ -1,4 +1,4 @@
-import { openRequestGates } from "#app/open-request-gate.ts";
+import { openRequestGates } from "#app/open-accounts.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createEdgeClient } from "#platform/edge-client.ts";
 import { createEdgeTransport } from "#platform/transport/transport.ts";

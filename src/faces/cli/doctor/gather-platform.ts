@@ -1,4 +1,4 @@
-import { openAccounts } from "#app/open-request-gate.ts";
+import { openAccounts } from "#app/open-accounts.ts";
 import { accountsOf, type Config } from "#config/config.ts";
 import type { Account } from "#config/file/accounts-entry.ts";
 import type { Fact, PlatformFacts } from "#health/doctor/facts.ts";

@@ -1,4 +1,4 @@
-import { openAccounts } from "#app/open-request-gate.ts";
+import { openAccounts } from "#app/open-accounts.ts";
 import { type Config, requireAccounts } from "#config/config.ts";
 import type { Secret } from "#lib/secret.ts";
 import { createEdgeClient, type EdgeClient } from "#platform/edge-client.ts";

@@ -13,7 +13,8 @@ import { type RecordedOutage, readOutageFile } from "#store/embedded/supervise-p
 
 /** The next step for a person who runs the service, by error code. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
-  EDGE_UNAUTHORIZED: "check the key of EDGE_API_KEY or of the file that EDGE_API_KEY_FILE names",
+  EDGE_UNAUTHORIZED:
+    "check the key of EDGE_API_KEY, of the file that EDGE_API_KEY_FILE names, or of the account",
   EDGE_FORBIDDEN: "check what the key (EDGE_API_KEY or EDGE_API_KEY_FILE) may do",
   EDGE_WINDOW: "ask for a time within the last 72 hours: the platform keeps events no longer",
   EDGE_NETWORK: "check EDGE_API_URL and the network connection to it",
