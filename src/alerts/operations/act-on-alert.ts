@@ -10,7 +10,7 @@ import {
   toResolvedMessage,
 } from "#alerts/rules/act-on-alert.ts";
 import { assigneeOf, notifiedChannels, toNotifications } from "#alerts/rules/alert-history.ts";
-import { parseDetails, toAlertRecord } from "#alerts/rules/alert-record.ts";
+import { parseDetails, type Transition, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import { maskText } from "#archive/rules/mask.ts";
 import type { ReportedAlert } from "#db/alerts/alert-reports.ts";
@@ -26,6 +26,7 @@ import { lockAlert, storeAct } from "#db/alerts/unwatched-zones.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { resolveMembers, storeResolved } from "#jobs/alerts/resolve-alert.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { attackerIdOf } from "#model/fingerprint.ts";
 import {
   ACT_RESULTS,
@@ -140,20 +141,16 @@ async function acknowledgeByHand(doing: Doing, { id, note }: WantedAct): Promise
   const before = toAlertRecord(row);
   const transitions = acknowledge(before, act);
   const { message } = parseDetails(row.details);
-  await storeAct(doing.tx, id, {
-    state: "acknowledged",
-    details: message === null ? row.details : { message: { ...message, state: "acknowledged" } },
-    transitions,
-    transition: transitions.length,
+  const columns = {
+    state: "acknowledged" as const,
+    details: message === null ? row.details : { message: { ...message, state: "acknowledged" as const } },
     acknowledgedAt: isFirst ? new Date(act.atMs) : row.acknowledgedAt,
     acknowledgedBy: isFirst ? act.by : acknowledgedBy,
-  });
-  const channels = [...notifiedChannels(before)];
-  if (channels.length > 0) {
-    const takenBy = isFirst ? null : acknowledgedBy;
-    const acknowledged = toAcknowledgedMessage(message, transitions.length, { ...act, takenBy });
-    await insertNotifications(doing.tx, toNotifications(acknowledged, { notified: channels }, before));
-  }
+  };
+  const by = { ...act, takenBy: isFirst ? null : acknowledgedBy };
+  const channels = await storeAndNotify(doing, row, { transitions, columns }, (stored, transition) =>
+    toAcknowledgedMessage(stored, transition, by),
+  );
   return changed(row, note, { result: isFirst ? "done" : "noted", state: "acknowledged", channels });
 }
 
@@ -170,17 +167,34 @@ async function assignByHand(doing: Doing, { id, note, to }: WantedAct): Promise<
   const given = to ?? act.by;
   if ((assigneeOf(before) ?? "") === given) return unchanged(row.state);
   const transitions = assign(before, act, given);
-  await storeAct(doing.tx, id, { transitions, transition: transitions.length });
-  const channels = [...notifiedChannels(before)];
-  if (channels.length > 0) {
-    const { message } = parseDetails(row.details);
-    const assigned = toAssignedMessage(message, transitions.length, { ...act, to: given });
-    await insertNotifications(doing.tx, toNotifications(assigned, { notified: channels }, before));
-  }
+  const channels = await storeAndNotify(doing, row, { transitions }, (stored, transition) =>
+    toAssignedMessage(stored, transition, { ...act, to: given }),
+  );
   return {
     output: { state: row.state, channels },
     audit: noteOf(id, "assigned", { to: maskText(given) }, note),
   };
+}
+
+/**
+ * Stores the transitions of an alert, and a notification for every channel that was notified of it. Returns these channels.
+ * `toMessage` gets the alert's last message and the number of the new transition.
+ */
+async function storeAndNotify(
+  { tx }: Doing,
+  row: AlertRow,
+  { transitions, columns }: { transitions: Transition[]; columns?: Partial<AlertRow> },
+  toMessage: (stored: unknown, transition: number) => AlertMessage,
+): Promise<string[]> {
+  const transition = transitions.length;
+  await storeAct(tx, row.id, { ...columns, transitions, transition });
+  const before = toAlertRecord(row);
+  const channels = [...notifiedChannels(before)];
+  if (channels.length > 0) {
+    const message = toMessage(parseDetails(row.details).message, transition);
+    await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
+  }
+  return channels;
 }
 
 /** Adds a comment, also to a resolved alert. It notifies nobody. The same comment sent twice is added once. */

@@ -12,7 +12,7 @@ import { createSecret, type Secret } from "#lib/secret.ts";
 import { DeliveryError } from "./delivery-error.ts";
 
 /** The settings that allow private addresses: for one channel in the configuration file, and for all channels. */
-export const ALLOWED_BY = "allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS";
+const ALLOWED_BY = "allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS";
 
 /** A receiver of POST requests. Only the origin of its URL may be shown, because anyone with the rest can post. */
 export interface Endpoint {
@@ -24,17 +24,24 @@ export interface Endpoint {
   readonly dispatcher: Dispatcher;
 }
 
+/** Returns the mistake of a setting that sends texts readably, unless private addresses are allowed. */
+export function findReadable(
+  setting: string,
+  isReadable: boolean,
+  { allowPrivateNetworks = false }: NetworkPolicy,
+): string[] {
+  return isReadable && !allowPrivateNetworks
+    ? [`${setting} is allowed only if private addresses are allowed (${ALLOWED_BY})`]
+    : [];
+}
+
 /** Returns the reasons for which nothing would be sent to this URL. No reason shows more of the URL than its host. */
 export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): string[] {
   const url = URL.parse(text);
   if (url === null) return ["is not a URL"];
-  const mistakes: string[] = [];
+  const isPlain = url.protocol !== "https:" && !(allowPrivateNetworks && url.protocol === "http:");
+  const mistakes = findReadable("must be https; plain http", isPlain, {});
   const range = refuseHost(url.hostname, allowPrivateNetworks);
-  if (url.protocol !== "https:" && !(allowPrivateNetworks && url.protocol === "http:")) {
-    mistakes.push(
-      `must be https; plain http is allowed only if private addresses are allowed (${ALLOWED_BY})`,
-    );
-  }
   if (url.username !== "" || url.password !== "") mistakes.push("must not hold a user or password");
   if (range !== null) mistakes.push(`${url.hostname} is not a public address (${range})`);
   return mistakes;

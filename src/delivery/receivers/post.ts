@@ -162,7 +162,7 @@ interface FormPart {
 }
 
 /** Returns the headers and the body of a request with form data. Equal parts make equal bytes. */
-export function toFormData(parts: readonly FormPart[]) {
+function toFormData(parts: readonly FormPart[]) {
   const texts = createHash("sha256");
   for (const { text } of parts) texts.update(text);
   const boundary = `longwatch-${texts.digest("hex")}`;
@@ -242,6 +242,7 @@ interface JsonApi<Answer> {
   readonly answer: z.ZodType<Answer>;
   readonly phrases?: readonly string[];
   readonly readPause?: NonNullable<PostRequest["readPause"]>;
+  readonly maxReplyBytes?: number;
 }
 
 interface JsonCall extends Pick<PostRequest, "method" | "accepts"> {

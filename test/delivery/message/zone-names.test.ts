@@ -7,9 +7,10 @@ import {
 import { toDiscordMessage } from "#delivery/receivers/channels/discord/discord.ts";
 import { toEmailMessage } from "#delivery/receivers/channels/email/email.ts";
 import { toGoogleChatMessage } from "#delivery/receivers/channels/google-chat/google-chat.ts";
+import { toJiraRequests } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
 import { toMattermostPost } from "#delivery/receivers/channels/mattermost/mattermost.ts";
 import { toNtfyNotification } from "#delivery/receivers/channels/ntfy/ntfy.ts";
-import { toJiraRequests, toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
+import { toOpsgenieRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import { toPagerDutyEvent } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
 import { toPushoverMessage } from "#delivery/receivers/channels/pushover/pushover.ts";
 import { toSlackMessage } from "#delivery/receivers/channels/slack/slack.ts";

@@ -3,9 +3,10 @@ import type { Notifier, SendOptions } from "#delivery/receivers/channel-definiti
 import { alertmanager } from "#delivery/receivers/channels/alertmanager/alertmanager.ts";
 import { discord } from "#delivery/receivers/channels/discord/discord.ts";
 import { googleChat } from "#delivery/receivers/channels/google-chat/google-chat.ts";
+import { jiraServiceManagement } from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
 import { mattermost } from "#delivery/receivers/channels/mattermost/mattermost.ts";
 import { ntfy } from "#delivery/receivers/channels/ntfy/ntfy.ts";
-import { jiraServiceManagement, opsgenie } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
+import { opsgenie } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
 import { pagerduty } from "#delivery/receivers/channels/pagerduty/pagerduty.ts";
 import { pushover } from "#delivery/receivers/channels/pushover/pushover.ts";
 import { slack } from "#delivery/receivers/channels/slack/slack.ts";

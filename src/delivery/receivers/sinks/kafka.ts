@@ -7,9 +7,9 @@ import { untilAborted } from "#lib/waiting.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import {
-  ALLOWED_BY,
   findCertificateMistakes,
   findHostMistakes,
+  findReadable,
   type NetworkPolicy,
   resolveHost,
   toTlsOptions,
@@ -77,9 +77,7 @@ export const kafka = defineSink({
         findHostMistakes(host, network).map((mistake) => `brokers: ${mistake}`),
       ),
       ...findCertificateMistakes(options.clientCertificate),
-      ...(options.tls || network.allowPrivateNetworks === true
-        ? []
-        : [`tls: false is allowed only if private addresses are allowed (${ALLOWED_BY})`]),
+      ...findReadable("tls: false", !options.tls, network),
     ];
     if (mistakes.length > 0) throw new UsageError(mistakes.map((one) => `destination ${name}: ${one}`));
     return {

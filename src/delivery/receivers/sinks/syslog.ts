@@ -11,10 +11,10 @@ import { pause, untilAborted } from "#lib/waiting.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import {
-  ALLOWED_BY,
   createGuardedConnector,
   findCertificateMistakes,
   findHostMistakes,
+  findReadable,
   toTlsOptions,
 } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, toUnreachable, withinTime } from "../post.ts";
@@ -60,9 +60,7 @@ export const syslog = defineSink({
     const mistakes = [
       ...findHostMistakes(host, network).map((mistake) => `host: ${mistake}`),
       ...findCertificateMistakes(options.clientCertificate),
-      ...(transport === "tcp" && network.allowPrivateNetworks !== true
-        ? [`transport: tcp is allowed only if private addresses are allowed (${ALLOWED_BY})`]
-        : []),
+      ...findReadable("transport: tcp", transport === "tcp", network),
     ];
     if (mistakes.length > 0) throw new UsageError(mistakes.map((one) => `destination ${name}: ${one}`));
     const address = `${host}:${port}`;

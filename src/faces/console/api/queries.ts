@@ -56,7 +56,7 @@ export const useNotes = (sinceMs: number, untilMs: number, zone: number | null) 
   useOperation(
     "notes.list",
     { since: sinceMs, until: untilMs, zone, limit: 100 },
-    { refetchInterval: 60_000, enabled: untilMs > sinceMs && sinceMs > 0 },
+    { refetchInterval: 60_000, enabled: sinceMs > 0 },
   );
 
 export const useAddSilence = () => useChange("silences.add");

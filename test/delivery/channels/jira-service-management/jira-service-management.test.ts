@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { jiraServiceManagement, toJiraRequests } from "#delivery/receivers/channels/opsgenie/opsgenie.ts";
+import {
+  jiraServiceManagement,
+  toJiraRequests,
+} from "#delivery/receivers/channels/jira-service-management/jira-service-management.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";

@@ -24,9 +24,7 @@ import {
   secretText,
   textSettings,
 } from "../../channel-definition.ts";
-import { readReply } from "../../delivery-error.ts";
-import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, type PostRequest, post, sendInPlace, toFormData } from "../../post.ts";
+import { openApi, sendInPlace } from "../../post.ts";
 
 /** Discord's limits in characters; `total` is over all texts of its embeds (discord.com/developers, "Embed Limits"). */
 export const DISCORD_LIMITS = { title: 256, description: 4_096, total: 6_000 } as const;
@@ -144,33 +142,29 @@ const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {
-  const { name, url, clock, network = {}, timeoutMs = POST_TIMEOUT_MS } = options;
-  const endpoint = openEndpoint(name, url, network);
-  const confirms = ({ body }: { readonly body: string }) => readReply(body, created) !== null;
-  return async (message, { signal, providerReference }) => {
-    // Discord answers with the whole message.
-    const shared = { timeoutMs, clock, signal, confirms, maxReplyBytes: 256 * 1_024 };
-    const whole = () => {
-      const [body, text] = renderDiscord(message);
-      if (text === undefined) return { ...shared, body: JSON.stringify(body) };
-      const json = JSON.stringify({ ...body, attachments: [{ id: 0, filename: DISCORD_FILE }] });
-      const form = toFormData([
+  // Discord answers with the whole message.
+  const api = { url: options.url, credentials: {}, answer: created, maxReplyBytes: 256 * 1_024 };
+  const call = openApi(options, api);
+  // Without `wait`, Discord answers before it has stored the message, and without the message's id.
+  const anew = { query: { wait: "true" } };
+  return async (message, sending) => {
+    const [body, text] = renderDiscord(message);
+    const json = JSON.stringify({ ...body, attachments: [{ id: 0, filename: DISCORD_FILE }] });
+    const file = text !== undefined && {
+      form: [
         { name: "payload_json", type: "application/json", text: json },
         { name: "files[0]", type: "text/plain; charset=utf-8", text, filename: DISCORD_FILE },
-      ]);
-      return { ...shared, ...form };
+      ],
     };
-    // Without `wait`, Discord answers before it has stored the message, and without the message's id.
-    const create = (request: PostRequest) => post(extendEndpoint(endpoint, "", { wait: "true" }), request);
-    const posted = created.safeParse({ id: providerReference }).data?.id ?? null;
+    const posted = created.safeParse({ id: sending.providerReference }).data?.id ?? null;
     const reached = await sendInPlace(message, posted, {
       // A 404 to an edit means that the message was deleted, or the webhook: then posting a new one will fail as well.
       edit: async (id) => {
-        const request = { method: "PATCH" as const, accepts: [404], ...whole() };
-        return (await post(extendEndpoint(endpoint, `/messages/${id}`), request)).status !== 404;
+        const edit = { method: "PATCH", path: `/messages/${id}`, accepts: [404], ...file } as const;
+        return (await call(body, sending, edit)).status !== 404;
       },
-      note: () => create({ ...shared, body: JSON.stringify(toDiscordNote(message)) }),
-      post: async () => readReply((await create(whole())).body, created)?.id ?? null,
+      note: () => call(toDiscordNote(message), sending, anew),
+      post: async () => (await call(body, sending, { ...anew, ...file })).answer?.id ?? null,
     });
     return { providerReference: reached };
   };

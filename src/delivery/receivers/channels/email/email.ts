@@ -18,7 +18,7 @@ import {
   textSettings,
 } from "../../channel-definition.ts";
 import { DeliveryError } from "../../delivery-error.ts";
-import { ALLOWED_BY, createGuardedConnector, findHostMistakes, toTlsOptions } from "../../endpoint.ts";
+import { createGuardedConnector, findHostMistakes, findReadable, toTlsOptions } from "../../endpoint.ts";
 import { POST_TIMEOUT_MS, toUnreachable, withinTime } from "../../post.ts";
 
 /** Maximum length of a subject: as much as a phone shows, and far below the limit of a header line. */
@@ -113,15 +113,12 @@ type Options = SenderOptions<typeof settings>;
 const ADDRESS = /^[^\s<>()[\],;:"@\\]+@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)$/;
 
 function findMistakes({ host, tls, from, to, network = {} }: Options): string[] {
-  const allowPrivate = network.allowPrivateNetworks ?? false;
   const mistakes = [from, ...to]
     .filter((address) => !ADDRESS.test(address))
     .map((address) => `${JSON.stringify(address)} is not a bare address`);
   mistakes.push(...findHostMistakes(host, network).map((mistake) => `host: ${mistake}`));
   if (to.length === 0) mistakes.push("to: must have at least one address");
-  if (tls === "none" && !allowPrivate)
-    mistakes.push(`tls: none is allowed only if private addresses are allowed (${ALLOWED_BY})`);
-  return mistakes;
+  return [...mistakes, ...findReadable("tls: none", tls === "none", network)];
 }
 
 function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTransport.Options {

@@ -8,9 +8,7 @@ import {
   secretText,
   textSettings,
 } from "#delivery/receivers/channel-definition.ts";
-import { readReply } from "#delivery/receivers/delivery-error.ts";
-import { extendEndpoint, openEndpoint } from "#delivery/receivers/endpoint.ts";
-import { postParts } from "#delivery/receivers/post.ts";
+import { openApi, sendParts } from "#delivery/receivers/post.ts";
 import { describeReason } from "#delivery/rules/message/describe-alert.ts";
 import { toDocument } from "#delivery/rules/message/document.ts";
 import { partMembers, showsMembers } from "#delivery/rules/message/group-members.ts";
@@ -153,19 +151,19 @@ type Render = (message: AlertMessage) => OpsgenieRequest[];
  * @throws {UsageError} for a bad URL or key
  */
 function createSender(options: Options, ownUrl: string, render: Render): Notifier["send"] {
-  const { name, apiKey } = options;
-  const mistakes = /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"];
-  const endpoint = openEndpoint(name, createSecret(options.url ?? ownUrl), options.network ?? {}, mistakes);
+  const { apiKey } = options;
+  const url = createSecret(options.url ?? ownUrl);
+  const headers = { authorization: `GenieKey ${apiKey.reveal()}` };
+  const call = openApi(options, { url, credentials: { apiKey }, headers, answer: taken });
   return async (message, sending) => {
-    const requests = render(message).map(({ method, path, byAlias, body }) => ({
-      endpoint: extendEndpoint(endpoint, path, byAlias ? { identifierType: "alias" } : {}),
-      method,
-      headers: { authorization: `GenieKey ${apiKey.reveal()}` },
-      body: JSON.stringify(body),
-      confirms: (reply: { readonly body: string }) => readReply(reply.body, taken) !== null,
-      secrets: [apiKey],
-    }));
-    return postParts(requests, options, sending);
+    const requests = render(message);
+    return sendParts(requests.length, sending, async (index) => {
+      const request = requests[index];
+      if (request === undefined) return null;
+      const { method, path, byAlias, body } = request;
+      await call(body, sending, { method, path, ...(byAlias && { query: { identifierType: "alias" } }) });
+      return null;
+    });
   };
 }
 
@@ -183,24 +181,9 @@ const channel = {
 } as const;
 
 /** Defines a channel for an API that takes Opsgenie's requests below its own address. */
-function defineAlertApi<Kind extends string>(kind: Kind, ownUrl: string, render: Render) {
+export function defineAlertApi<Kind extends string>(kind: Kind, ownUrl: string, render: Render) {
   const create = (options: Options) => createSender(options, ownUrl, render);
   return defineChannel({ kind, ...channel, render, createSender: create });
 }
 
 export const opsgenie = defineAlertApi("opsgenie", "https://api.opsgenie.com", toOpsgenieRequests);
-
-/**
- * Returns the requests to the Integration Events API of Jira Service Management. The API takes Opsgenie's requests, except
- * the one that changes a priority: it creates, acknowledges and closes alerts and adds notes
- * (developer.atlassian.com/cloud/jira/service-desk-ops, "Integration events").
- */
-export function toJiraRequests(message: AlertMessage) {
-  return toOpsgenieRequests(message, { changesPriority: false });
-}
-
-export const jiraServiceManagement = defineAlertApi(
-  "jira-service-management",
-  "https://api.atlassian.com/jsm/ops/integration",
-  toJiraRequests,
-);

@@ -18,9 +18,7 @@ import {
   type SenderOptions,
   secretText,
 } from "../../channel-definition.ts";
-import { readReply } from "../../delivery-error.ts";
-import { openEndpoint } from "../../endpoint.ts";
-import { postParts } from "../../post.ts";
+import { openApi } from "../../post.ts";
 
 /**
  * Limits of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com,
@@ -142,14 +140,14 @@ const US_URL = "https://events.pagerduty.com/v2/enqueue";
  * @throws {UsageError} for a bad URL or key
  */
 function createSender(options: Options): Notifier["send"] {
-  const { name, routingKey } = options;
+  const { routingKey } = options;
   const isKey = /^[\x21-\x7e]{32}$/.test(routingKey.reveal());
   const mistakes = isKey ? [] : ["routingKey: must be 32 characters"];
-  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
-  const confirms = (reply: { readonly body: string }) => readReply(reply.body, taken) !== null;
+  const url = createSecret(options.url ?? US_URL);
+  const call = openApi(options, { url, mistakes, credentials: {}, secrets: [routingKey], answer: taken });
   return async (message, sending) => {
-    const body = JSON.stringify({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) });
-    return postParts([{ endpoint, body, confirms, secrets: [routingKey] }], options, sending);
+    await call({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) }, sending);
+    return { providerReference: null };
   };
 }
 

@@ -1,19 +1,18 @@
 /** The channel of a Slack app. */
 
 import { z } from "zod";
-import type { Clock } from "#lib/clock.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import {
   defineChannel,
   EDITED_CHAT,
   type Notifier,
   type SenderOptions,
+  type SendOptions,
   secretText,
   textSettings,
 } from "../../channel-definition.ts";
-import { DeliveryError, readReply } from "../../delivery-error.ts";
-import { extendEndpoint, type NetworkPolicy, openEndpoint } from "../../endpoint.ts";
-import { POST_TIMEOUT_MS, post, sendInPlace, sendParts } from "../../post.ts";
+import { DeliveryError } from "../../delivery-error.ts";
+import { openApi, sendInPlace, sendParts } from "../../post.ts";
 import {
   MEMBER_ROWS,
   NO_PREVIEWS,
@@ -56,25 +55,24 @@ function toReference(place: SlackPlace | null): string | null {
 function createSender({ channel, ...options }: Options): Notifier["send"] {
   const api = openSlackApi(options);
   return async (message, sending) => {
-    const { signal } = sending;
     const parts = toSlackParts(message);
     return sendParts(parts.length + 1, sending, async (index, reference) => {
       const posted = readReference(reference);
       const part = parts[index - 1];
       if (part !== undefined) {
         const where = posted === null ? { channel } : { channel: posted.channel, thread_ts: posted.ts };
-        await api.post({ ...where, ...part }, signal);
+        await api.post({ ...where, ...part }, sending);
         return reference;
       }
       const whole = toWholeSlackMessage(message);
       const place = await sendInPlace(message, posted, {
-        edit: (at) => api.update(at, whole, signal),
+        edit: (at) => api.update(at, whole, sending),
         note: (at) => {
           const { text } = toSlackMessage(message);
           const thread = { channel: at.channel, thread_ts: at.ts, reply_broadcast: true };
-          return api.post({ ...thread, text }, signal);
+          return api.post({ ...thread, text }, sending);
         },
-        post: () => api.post({ channel, ...whole }, signal),
+        post: () => api.post({ channel, ...whole }, sending),
       });
       return toReference(place);
     });
@@ -94,30 +92,10 @@ export const slackBot = defineChannel({
   createSender,
 });
 
-interface SlackApiOptions {
-  /** The channel's name in the configuration. */
-  readonly name: string;
-  /** `xoxb-...` with the scope `chat:write`. */
-  readonly token: Secret;
-  /** Base address of the Web API. Default: Slack's own. */
-  readonly url?: string | undefined;
-  readonly clock: Clock;
-  readonly network?: NetworkPolicy;
-  readonly timeoutMs?: number;
-}
-
 /** Identifies a message: the id of its channel, which an edit needs, and its timestamp. */
 interface SlackPlace {
   readonly channel: string;
   readonly ts: string;
-}
-
-/** Both methods throw DeliveryError, or the signal's reason. */
-interface SlackApi {
-  /** Returns where the message was posted; null if Slack does not say. */
-  post(body: object, signal: AbortSignal): Promise<SlackPlace | null>;
-  /** Returns false if the message can no longer be edited. */
-  update(place: SlackPlace, body: object, signal: AbortSignal): Promise<boolean>;
 }
 
 const API_URL = "https://slack.com/api";
@@ -165,34 +143,29 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
 }
 
 /**
- * Creates a client for the methods of Slack's Web API that a channel needs. It does not connect yet.
+ * Returns the methods of Slack's Web API that a channel needs. They throw DeliveryError, or the signal's reason.
  * @throws {UsageError} for a bad URL or token
  */
-function openSlackApi(options: SlackApiOptions): SlackApi {
-  const { name, token, url = API_URL, clock, network = {}, timeoutMs = POST_TIMEOUT_MS } = options;
-  const mistakes = /^[\x21-\x7e]+$/.test(token.reveal()) ? [] : ["token: must be one word"];
-  const endpoint = openEndpoint(name, createSecret(url), network, mistakes);
-  const type = "application/json; charset=utf-8";
-
-  async function call(method: string, body: object, signal: AbortSignal): Promise<Verdict | null> {
-    const headers = { "content-type": type, authorization: `Bearer ${token.reveal()}` };
-    const request = { headers, body: JSON.stringify(body), timeoutMs, clock, signal, secrets: [token] };
-    const reply = await post(extendEndpoint(endpoint, `/${method}`), request);
-    return readReply(reply.body, verdict);
-  }
-
+function openSlackApi(options: Omit<Options, "channel">) {
+  const { token, url = API_URL } = options;
+  const authorization = `Bearer ${token.reveal()}`;
+  const headers = { "content-type": "application/json; charset=utf-8", authorization };
+  const call = openApi(options, { url: createSecret(url), credentials: { token }, headers, answer: verdict });
+  const fail = (answer: Verdict | null) => toFailure(answer, new URL(url).host, token);
   return {
-    async post(body, signal) {
-      const answer = await call("chat.postMessage", { ...NO_PREVIEWS, ...body }, signal);
-      if (answer?.ok !== true) throw toFailure(answer, endpoint.host, token);
+    /** Returns where the message was posted; null if Slack does not say. */
+    async post(body: object, sending: SendOptions): Promise<SlackPlace | null> {
+      const { answer } = await call({ ...NO_PREVIEWS, ...body }, sending, { path: "/chat.postMessage" });
+      if (answer?.ok !== true) throw fail(answer);
       const { channel, ts } = answer;
       return channel === undefined || ts === undefined ? null : { channel, ts };
     },
-    async update(place, body, signal) {
-      const answer = await call("chat.update", { ...place, ...body }, signal);
+    /** Returns false if the message can no longer be edited. */
+    async update(place: SlackPlace, body: object, sending: SendOptions): Promise<boolean> {
+      const { answer } = await call({ ...place, ...body }, sending, { path: "/chat.update" });
       if (answer?.ok === true) return true;
       if (UNEDITABLE.has(answer?.error ?? "")) return false;
-      throw toFailure(answer, endpoint.host, token);
+      throw fail(answer);
     },
   };
 }
