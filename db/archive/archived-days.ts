@@ -1,6 +1,7 @@
 /** The days of the archive and their files. */
 import { and, eq, gt, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
+import { formatIso } from "#lib/format.ts";
 import { clampTime, DAY_MS } from "#lib/units.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import { type Span, toDay } from "#model/horizon.ts";
@@ -30,6 +31,10 @@ export interface ArchiveFile extends NamedFile {
 /** A day of a zone that its file answers for, whether or not Postgres still has its events. */
 export interface ArchivedDay extends Span {
   readonly zoneId: number;
+  /** All zones of a kept file that has several. */
+  readonly zoneIds?: readonly number[];
+  /** True for a copy of archive days. */
+  readonly isCopy?: boolean;
   readonly events: ArchiveFile;
   readonly rows: number;
   /** Null if the day's records are past their retention. Row n belongs to row n of the events. */
@@ -38,7 +43,7 @@ export interface ArchivedDay extends Span {
 
 /** Returns whether files of the archive are among these. Kept hours are events of the database. */
 export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
-  return days.some(({ events }) => events.kept === undefined) ? "archive" : "events";
+  return days.some(({ events, isCopy }) => events.kept === undefined || isCopy) ? "archive" : "events";
 }
 
 /** Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest. */
@@ -99,8 +104,15 @@ export async function countArchived(
   zoneIds: number | readonly number[],
   span: Span,
 ): Promise<number> {
-  const days = await readArchivedDays(db, zoneIds, span);
-  return days.reduce((sum, { rows }) => sum + rows, 0);
+  const [first, end] = [span.from, span.to].map((ms) => toDay(clampTime(ms)));
+  const [counted] = await db
+    .select({ rows: sql<number>`coalesce(sum(${e.rows}), 0)::float8` })
+    .from(e)
+    .where(
+      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${e.day} between ${first}::date and ${end}::date
+        and ${e.day} < ${formatIso(clampTime(span.to))}::timestamptz at time zone 'UTC' and ${e.kind} = 'events' and ${e.retiredAt} is null`,
+    );
+  return counted?.rows ?? 0;
 }
 
 /** Returns what is left of a span without these parts of it. The parts are ascending and do not overlap. */

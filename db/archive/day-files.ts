@@ -23,25 +23,26 @@ const RECORDS_PER_GROUP = 2_048;
 /** The longest event as a line of CSV, in bytes: twelve texts of 8,192 characters at most, and quotes. */
 const LONGEST_EVENT = 2_097_152;
 
-/** Returns the statement that writes an events file from the CSV file of `copyEvents`. */
+/** Returns the statement that writes an events file from the CSV file of `copyEvents`. With `zoneId` null, the file has the zones. */
 export function writeEventsFile(
   csv: string,
   file: string,
-  { zoneId, day }: ZoneDay,
+  { zoneId, day }: { readonly zoneId: number | null; readonly day: string },
   rows: number,
 ): DuckdbStatement {
+  const isRead = (name: string) => (name === "zone_id" ? zoneId === null : stored.includes(name));
   const stored = storedColumns();
-  const read = EVENT_FILE_COLUMNS.filter(({ name }) => name !== "zone_id" && stored.includes(name)).map(
+  const read = EVENT_FILE_COLUMNS.filter(({ name }) => isRead(name)).map(
     ({ name, type }) => `'${name}': '${name === "occurred_at" ? "BIGINT" : type}'`,
   );
   const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
     if (name === "occurred_at") return "make_timestamptz(occurred_at * 1000) as occurred_at";
-    if (name === "zone_id") return `${Math.trunc(zoneId)}::integer as zone_id`;
+    if (name === "zone_id" && zoneId !== null) return `${Math.trunc(zoneId)}::integer as zone_id`;
     return stored.includes(name) ? name : `${toFileColumnSql(name, 1)} as ${name}`;
   });
   return {
     sql: `copy (select ${columns.join(", ")} from ${readCsv(csv, read, LONGEST_EVENT)})
-      to ${quote(file)} (${eventFormat(rows)}, kv_metadata ${metadata("events", { zoneId, day })})`,
+      to ${quote(file)} (${eventFormat(rows)}, kv_metadata ${metadata("events", { zoneId: zoneId ?? 0, day })})`,
   };
 }
 

@@ -55,21 +55,26 @@ export async function findPartitions(tx: Queryable, day: string): Promise<string
     : [];
 }
 
-/** Copies the events of a day, or of a span of it, into a CSV file, in the order of an events file. Returns their number. */
+/** A part of a day, of several zones. */
+export interface DayPart extends Span {
+  readonly zoneIds: readonly number[];
+}
+
+/**
+ * Copies the events of a zone's day into a CSV file, in the order of an events file, and returns their number. Of a part of a day
+ * the file has the column `zone_id` as well.
+ */
 export async function copyEvents(
   client: pg.PoolClient,
   zoneDay: ZoneDay,
   file: string,
-  span: Span | null = null,
+  part: DayPart | null = null,
 ): Promise<number> {
   const columns = storedColumns().flatMap((name) =>
-    name === "zone_id" ? [] : [name === "occurred_at" ? MS : name],
+    name === "zone_id" && part === null ? [] : [name === "occurred_at" ? MS : name],
   );
-  const inSpan =
-    span === null
-      ? sql``
-      : sql` and ${e.occurredAt} >= ${toMoment(span.from)} and ${e.occurredAt} < ${toMoment(span.to)}`;
-  const events = sql`select ${sql.raw(columns.join(", "))} ${fromDay(zoneDay)}${inSpan} order by ${e.occurredAt}, ${e.logId}`;
+  const from = part === null ? fromDay(zoneDay) : fromPart(zoneDay.day, part);
+  const events = sql`select ${sql.raw(columns.join(", "))} ${from} order by ${e.occurredAt}, ${e.logId}`;
   return copyToFile(client, await copyQuery(client, events, "format csv"), file);
 }
 
@@ -79,6 +84,12 @@ const MS = "(extract(epoch from occurred_at) * 1000)::bigint";
 /** Reads the day's partition by its name: planning for all of them would take longer. */
 function fromDay({ zoneId, day }: ZoneDay): SQL {
   return sql`from ${sql.identifier(partitionName("waf_events", day))} ${e} where ${e.zoneId} = ${zoneId}`;
+}
+
+function fromPart(day: string, { zoneIds, from, to }: DayPart): SQL {
+  return sql`from ${sql.identifier(partitionName("waf_events", day))} ${e}
+    where ${e.zoneId} in (${sql.raw(zoneIds.map((id) => String(Math.trunc(id))).join(", "))})
+      and ${e.occurredAt} >= ${toMoment(from)} and ${e.occurredAt} < ${toMoment(to)}`;
 }
 
 /** Returns number and sum of the events per hour of the day and rule, in order. */

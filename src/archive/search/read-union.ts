@@ -83,8 +83,9 @@ async function readOnce(
 
 /** Returns what of the window no file of the zone answers for. Zones of which that is the same are read together. */
 function cutZones(zoneIds: readonly number[], window: Span, days: readonly ArchivedDay[]): ZoneSpans[] {
-  const byZone = Map.groupBy(days, ({ zoneId }) => zoneId);
-  const cut = zoneIds.map((zoneId) => ({ zoneId, spans: cutOut(window, byZone.get(zoneId) ?? []) }));
+  const byZone = new Map(zoneIds.map((zoneId): [number, Span[]] => [zoneId, []]));
+  for (const day of days) for (const zoneId of day.zoneIds ?? [day.zoneId]) byZone.get(zoneId)?.push(day);
+  const cut = Array.from(byZone, ([zoneId, own]) => ({ zoneId, spans: cutOut(window, own) }));
   const alike = Map.groupBy(cut, ({ spans }) => JSON.stringify(spans));
   return Array.from(alike.values(), (same) => ({
     zoneIds: same.map(({ zoneId }) => zoneId),

@@ -8,6 +8,7 @@ import type { EventKey } from "#model/waf-event.ts";
 import { searchRecords } from "./find-rows.ts";
 import type { FoundEvent, RecordDeps } from "./read-records.ts";
 import { readUnion } from "./read-union.ts";
+import { withoutKept } from "./searching.ts";
 
 /** An event with its zone and its record, if the caller may see it. */
 export interface FoundRecord {
@@ -38,9 +39,11 @@ export async function searchZones(
     findKeys(events, plan),
   );
   const { keys, total } = readKeys(rows);
+  // Few events of short spans: to look for kept hours of each zone would take longer.
+  const from = withoutKept(deps);
   const found = new Map<string, FoundRecord>();
   for (const [ofZone, wanted] of Map.groupBy(keys, (key) => key.zoneId))
-    for (const row of await fetchEvents(deps, { zoneId: ofZone, plan, isMasked }, wanted, signal))
+    for (const row of await fetchEvents(from, { zoneId: ofZone, plan, isMasked }, wanted, signal))
       found.set(nameOf({ zoneId: ofZone, ...row.event }), { zoneId: ofZone, ...row });
   // An event that was withdrawn or erased since is missing.
   return { rows: keys.flatMap((key) => found.get(nameOf(key)) ?? []), total, source };

@@ -138,9 +138,9 @@ export async function eraseAddress(
     return { id, untilAt, isResumed };
   });
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
-  if (archive !== null) await removeKeptHours(archive.storage.folder);
   // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
   await eraseArchived(deps, { ...opened, zoneId, target }, signal);
+  if (archive !== null) await removeKeptHours(archive.storage.folder);
   const replaced = { zoneId, untilAt: opened.untilAt, covers: target.covers };
   const remaining =
     archive === null ? [] : await deleteReplaced({ database, archive, clock, waitMs }, replaced, signal);

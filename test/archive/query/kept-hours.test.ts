@@ -18,19 +18,24 @@ import { replaceAddressesOf } from "#db/people/pseudonymise.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { reopenHours } from "#db/proof/reopen-hours.ts";
+import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { storedColumns } from "#model/archive-layout.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import { eraseAddress } from "#people/privacy/erase-address.ts";
 import { recordEraser } from "#people/rules/erasure-guard.ts";
+import { singleAddress } from "#people/rules/erasure-target.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
+import { KEY } from "../../people/erasure-world.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive-folder.ts";
 
 const ZONE = 101;
 /** In the hours that the platform still serves, whose seals can be withdrawn. */
 const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS;
 const DAY = new Date(START).toISOString().slice(0, 10);
+const OLD_DAY = new Date(START - 3 * DAY_MS).toISOString().slice(0, 10);
 /** Sealed hours of events, and one that is not sealed. */
 const [SEALED, PER_HOUR] = [3, 200];
 const WINDOW = { from: START, to: START + DAY_MS };
@@ -43,13 +48,13 @@ let kept: string;
 beforeAll(async () => {
   [database, folder] = await Promise.all([createMigratedDatabase(), openFolder()]);
   kept = path.join(folder.folder, "tmp", "kept");
-  await ensurePartitions(database, [DAY]);
+  await ensurePartitions(database, [OLD_DAY, DAY]);
 });
 afterAll(() => Promise.all([database.drop(), folder.close()]));
 
 beforeEach(async () => {
   await database.pool.query(
-    "truncate waf_events, hour_changes, coverage_windows, event_revisions, event_aliases, dirty_buckets, archive_files",
+    "truncate waf_events, hour_changes, coverage_windows, event_revisions, event_aliases, dirty_buckets, archive_files, erasures",
   );
   await removeKeptHours(folder.folder);
   const events = Array.from({ length: (SEALED + 1) * PER_HOUR }, (_, index) => eventAt(index));
@@ -270,7 +275,9 @@ test("a file that was damaged since is not read", async () => {
 test("the oldest hours are removed beyond the limit", async () => {
   const hours = openKeptHours(folder.folder, { mostBytes: 250 });
   for (const [index, place] of ["2026-11-21T00.7", "2026-11-20T00.7", "2026-11-20T05.7"].entries()) {
-    const begun = await hours.begin([{ place, version: "0", zoneId: 7, rows: 1, from: 0, to: 1 }]);
+    const begun = await hours.begin([
+      { place, version: "0", zoneIds: [7], sources: [], rows: 1, from: 0, to: 1 },
+    ]);
     for (const { temporary } of begun) await writeFile(temporary, String(index).repeat(100));
     await hours.publish(begun);
   }
@@ -280,7 +287,14 @@ test("the oldest hours are removed beyond the limit", async () => {
 
 test("an erasure removes every file, and a day that is archived removes its own", async () => {
   await ask();
-  await removeKeptHours(folder.folder);
+  const network = singleAddress("192.0.2.7");
+  if (network === null) throw new Error("no address");
+  await eraseAddress(
+    { database, key: KEY, clock: Date.now, archive: folder },
+    { network, zoneId: null, includeMasked: false, untilAt: START + DAY_MS },
+    { actor: "test", reason: null },
+    signal,
+  );
   await expect(readdir(kept)).rejects.toThrow("ENOENT");
   const wanted = await ask();
   await database.pool.query(
@@ -290,4 +304,43 @@ test("an erasure removes every file, and a day that is archived removes its own"
   expect({ ...(await ask()).addresses, source: "events" }).toEqual(wanted.addresses);
   await removeStaleHours(database.db, folder.folder);
   expect(await listKept()).toEqual([]);
+});
+
+test("a search of many small zones reads one file a day of them, and never a zone that was not asked for", async () => {
+  const zones = Array.from({ length: 12 }, (_, index) => 201 + index);
+  for (const zone of zones) {
+    const own = Array.from({ length: 60 }, (_, index) => eventAt(index, { logId: `${zone}-${index}` }));
+    const old = own.map((event) => ({ ...event, occurredAt: event.occurredAt - 3 * DAY_MS }));
+    await storeEvents(database, zone, [...own, ...old], { expectNew: true });
+  }
+  await seal();
+  for (const zoneId of zones) await archiveDay(database, folder, OLD_DAY, { zoneId });
+  const window = { from: START - 3 * DAY_MS + HOUR_MS / 4, to: START + DAY_MS };
+  const asked = { ...search({ groupBy: ["zone", "ip"], pageSize: 1_000 }), ...window };
+  const read = (of: readonly number[], files = folder.files) =>
+    searchGroups({ queries: database, files }, of, asked, signal);
+  const expectSame = async (of: readonly number[]) => {
+    const wanted = await read(of, folder.files.withoutKept());
+    for (let time = 0; time < 2; time++) expect(await read(of)).toEqual(wanted);
+    return wanted;
+  };
+  expect(await expectSame(zones)).toMatchObject({ source: "archive" });
+  const names = await listKept();
+  expect(names.map((name) => name.replace(/\.z[0-9a-f]{16}\..*/, ".z")).sort()).toEqual([
+    `${OLD_DAY}T00.z`,
+    `${DAY}T00.z`,
+  ]);
+  await expectSame(zones.slice(0, 11));
+  expect(await listKept()).toHaveLength(4);
+  // An erasure replaces the file of a zone's day.
+  await rewriteDay(
+    { database, archive: { storage: folder.storage, duckdb: folder.duckdb } },
+    { zoneId: 205, day: OLD_DAY },
+    { replace: () => "erased", untilAt: Date.now(), isErasure: true },
+  );
+  const after = await expectSame(zones);
+  expect(after.groups.some(({ key }) => key["zone"] === "205" && key["ip"] === "erased")).toBe(true);
+  await database.pool.query("update hour_changes set changed_at = changed_at - interval '1 day'");
+  await removeStaleHours(database.db, folder.folder);
+  expect((await listKept()).filter((name) => name.startsWith(OLD_DAY))).toEqual([]);
 });
