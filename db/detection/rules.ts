@@ -1,6 +1,8 @@
 /** Rules and their counts over time. */
+
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { IMPORTED } from "#model/covered-hour.ts";
 import { keyOf, type SeriesKey } from "#model/fingerprint.ts";
 import type { RuleSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
@@ -85,7 +87,7 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
     cross join lateral (
       select count(*)::float8 as hours from ${coverageWindows} ${w}
       where ${w.zoneId} = page.zone_id and ${w.startsAt} >= ${before} and ${w.startsAt} < ${from}
-        and ${w.state} <> 'gap') known
+        and (${w.state} <> 'gap' or ${w.gapReason} = ${IMPORTED})) known
     order by ${orderOf(sort)}`);
   return rows;
 }

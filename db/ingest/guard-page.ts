@@ -62,6 +62,8 @@ export interface GuardedPage extends PageParts {
   readonly storedAt: number;
   /** Without a guard, a page that a tombstone may cover is refused. */
   readonly erasures?: ErasureGuard | undefined;
+  /** Since when the page's quarantined entries may be, epoch ms. Left out: since its first event, or as far back as ingest reads. */
+  readonly entriesFrom?: number;
   /** True for entries of the quarantine: without the pseudonym key the call fails and holds nothing. */
   readonly mustJudge?: boolean;
 }
@@ -88,10 +90,11 @@ export async function planCover({ tx, client }: Transaction, page: GuardedPage):
   const { zoneId, events, quarantined, storedAt, erasures: guard } = page;
   // A page without new content needs no judgement.
   if (events.length === 0 && quarantined.length === 0) return { kind: "none" };
-  const { firstAt: sinceMs, lastAt: untilMs } = spanOf(events) ?? {
+  const { firstAt, lastAt: untilMs } = spanOf(events) ?? {
     firstAt: storedAt - OLDEST_ENTRY_MS,
     lastAt: storedAt,
   };
+  const sinceMs = Math.min(firstAt, page.entriesFrom ?? firstAt);
   const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs, untilMs });
   if (tombstones.length === 0) return { kind: "none" };
   if (guard === undefined)

@@ -2,13 +2,14 @@
 import { and, eq, getTableColumns, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoverageHour } from "#model/covered-hour.ts";
+import { type CoverageHour, IMPORTED } from "#model/covered-hour.ts";
 import { horizonAt, type KnownHorizon, keptFor, startOfHour } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { judged } from "../detection/judged-hours.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows, platformHealth } from "../schema/coverage.ts";
 import { judgedHours } from "../schema/sources.ts";
+import { isWatched } from "./covered-hours.ts";
 
 const j = alias(judgedHours, "j");
 const IS_JUDGED = judged(j, sql`${coverageWindows.storedCount}`);
@@ -93,6 +94,8 @@ interface CoverageDay {
   readonly gap: number;
   /** Gaps that nobody could have prevented. They are not in `gap`. */
   readonly unwatched: number;
+  /** Hours with imported events. They are neither gaps nor unwatched. */
+  readonly imported: number;
   readonly stored: number;
 }
 
@@ -117,7 +120,8 @@ export async function readCoverageDays(
       sealed: hours(sql`${state} = 'sealed'`),
       open: hours(sql`${state} = 'open'`),
       gap: hours(sql`${state} = 'gap' and not ${isUnwatched}`),
-      unwatched: hours(sql`${state} = 'gap' and ${isUnwatched}`),
+      unwatched: hours(sql`${state} = 'gap' and ${isUnwatched} and ${gapReason} <> ${IMPORTED}`),
+      imported: hours(sql`${gapReason} = ${IMPORTED}`),
       stored: sql<number>`coalesce(sum(${storedCount}), 0)::float8`,
     })
     .from(coverageWindows)
@@ -175,7 +179,7 @@ export async function readUndecided(
         (select min(hour) from generate_series(greatest(f.begin, ${recent}), ${ended}, interval '1 hour') as hour
           where not exists (select from ${own} and ${w.startsAt} >= ${recent} and ${w.startsAt} = hour)))`)} as "startsAt"
     from unnest(${sql.param([...zoneIds])}::integer[]) as z(id)
-    join lateral (select min(${w.startsAt}) + interval '2 hours' as begin from ${own}) f on f.begin is not null
+    join lateral (select min(${w.startsAt}) + interval '2 hours' as begin from ${own} and ${isWatched(w.gapReason)}) f on f.begin is not null
     left join ${platformHealth} ${h} on ${h.zoneId} = z.id order by z.id`);
   return rows.map(({ zoneId, firstSealAt, startsAt, ...horizon }) => {
     const keptMs = keptFor(horizon, nowMs);

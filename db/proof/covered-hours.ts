@@ -1,7 +1,25 @@
 /** The state of each hour: its looks, its proof and its seal. */
-import { and, asc, eq, getTableColumns, gte, inArray, lt, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gte,
+  inArray,
+  lt,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import type { CoveredHour, HourLooks } from "#model/covered-hour.ts";
+import {
+  BEFORE_WATCH,
+  type CoveredHour,
+  type HourLooks,
+  IMPORTED,
+  NOT_WATCHED,
+} from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage.ts";
@@ -73,8 +91,8 @@ export async function listOpenZones(db: Queryable, toMs: number): Promise<number
 
 /**
  * Inserts a row for every missing hour between the zone's first known hour and `toMs`, so that a long outage leaves
- * no hour without a row. While no hour of the zone is decided, the first hour is at or before `fromMs`. Returns the
- * zone's first known hour, epoch ms.
+ * no hour without a row. While no hour of the zone is decided, the first hour is at or before `fromMs`. Missing hours between
+ * imported ones and the first are entered as not watched. Returns the zone's first known hour, epoch ms.
  */
 export async function enterHours(
   db: Queryable,
@@ -87,16 +105,66 @@ export async function enterHours(
         case when bool_or(${w.state} <> 'open') then null else ${new Date(fromMs)}::timestamptz end)`),
     })
     .from(w)
-    .where(eq(w.zoneId, zoneId));
+    .where(and(eq(w.zoneId, zoneId), isWatched(w.gapReason)));
   const first = row?.first ?? fromMs;
+  const begin = new Date(first);
+  const own = sql`${coverageWindows} ${w} where ${w.zoneId} = ${zoneId}`;
   await db.execute(sql`
-    insert into ${coverageWindows} (${names(w.zoneId, w.startsAt)})
-    select ${zoneId}, hour from generate_series(
-      ${new Date(first)}::timestamptz, ${new Date(toMs - 1)}::timestamptz, interval '1 hour') as hour
-    where not exists (select from ${coverageWindows} ${w} where ${w.zoneId} = ${zoneId} and ${w.startsAt} = hour)
+    insert into ${coverageWindows} (${names(w.zoneId, w.startsAt, w.state, w.gapReason)})
+    select ${zoneId}, hour, case when hour < ${begin} then 'gap' else 'open' end,
+      case when hour < ${begin} then ${NOT_WATCHED} end
+    from generate_series(least(${begin}::timestamptz, (select min(${w.startsAt}) from ${own})),
+      ${new Date(toMs - 1)}::timestamptz, interval '1 hour') as hour
+    where not exists (select from ${own} and ${w.startsAt} = hour)
     order by hour
     on conflict (${names(w.zoneId, w.startsAt)}) do nothing`);
   return first;
+}
+
+/** Returns whether an hour is not one that an import has entered. */
+export function isWatched(gapReason: SQLWrapper): SQL {
+  return sql`(${gapReason} is null or ${gapReason} <> all(${sql.param([...BEFORE_WATCH])}::text[]))`;
+}
+
+/** Returns the start of the first hour that the zone was watched in, epoch ms; null if there is none. */
+export async function readWatchedFrom(db: Queryable, zoneId: number): Promise<number | null> {
+  const [row] = await db
+    .select({ first: epochMs(sql<string | null>`min(${w.startsAt})`) })
+    .from(w)
+    .where(and(eq(w.zoneId, zoneId), isWatched(w.gapReason)));
+  return row?.first ?? null;
+}
+
+/**
+ * Decides the hours before `beforeMs` (epoch ms) that have got imported events: they are no loss, and not proven. Enters the
+ * hours between them and `beforeMs`, so that no hour lacks a row.
+ */
+export async function enterImported(
+  tx: Queryable,
+  zoneId: number,
+  {
+    hours,
+    beforeMs,
+    atMs,
+  }: { readonly hours: readonly number[]; readonly beforeMs: number; readonly atMs: number },
+): Promise<void> {
+  const before = new Date(beforeMs);
+  const evidence = { imported: { at: new Date(atMs).toISOString() } };
+  await tx
+    .update(coverageWindows)
+    .set({ state: "gap", gapReason: IMPORTED, unresolvedSince: null, evidence })
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        inArray(
+          coverageWindows.startsAt,
+          hours.map((hour) => new Date(hour)),
+        ),
+        lt(coverageWindows.startsAt, before),
+        or(eq(coverageWindows.state, "open"), eq(coverageWindows.gapReason, NOT_WATCHED)),
+      ),
+    );
+  await enterHours(tx, zoneId, { fromMs: beforeMs, toMs: beforeMs });
 }
 
 /** Voids the looks of these undecided hours (epoch ms of their starts) that began before `atMs`. */

@@ -89,13 +89,13 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
   const { before = [], within = [] } = Object.groupBy(days, ({ day }) =>
     day < toDay(fromMs) ? "before" : "within",
   );
-  const sum = (of: typeof days, name: "sealed" | "gap" | "unwatched" | "stored") =>
+  const sum = (of: typeof days, name: "sealed" | "gap" | "unwatched" | "imported" | "stored") =>
     of.reduce((all, day) => all + day[name], 0);
   const passed = seen
     .map(({ firstHour }) => Math.max(0, toMs - Math.max(fromMs, startOfHour(firstHour))) / HOUR_MS)
     .reduce((all, hours) => all + hours, 0);
   const [sealed, gap] = [sum(within, "sealed"), sum(within, "gap")];
-  const unwatched = sum(within, "unwatched");
+  const unwatched = sum(within, "unwatched") + sum(within, "imported");
   const storage = span.zoneIds === null ? await readRoom(asked) : null;
   const changed = await readChangedRules(db, { ...span, zoneIds: compared, limit: CHANGED_RULES });
   const few = await listFewAddresses(db, span, LISTED_RULES);

@@ -1,6 +1,13 @@
 /** What is known of an hour: its counts, its looks and what was copied. */
 import type { BackfillRoute, HourState, LookRoute } from "./kinds.ts";
 
+/** Reason of a gap with imported events, before the zone was watched. */
+export const IMPORTED = "The events of this hour were imported, and nothing proves that they are complete.";
+/** Reason of a gap between imported hours and the first one that was watched. */
+export const NOT_WATCHED = "The zone was not watched yet, and no event of this hour was imported.";
+/** Reasons of the hours that an import has entered. They are no loss, and the watch of the zone began after them. */
+export const BEFORE_WATCH: readonly string[] = [IMPORTED, NOT_WATCHED];
+
 /** One hour of a zone and its completeness; times in epoch ms, null if the event has not happened. */
 export interface CoveredHour {
   readonly startsAt: number;

@@ -212,10 +212,18 @@ export type DestinationState = (typeof DESTINATION_STATES)[number];
 
 /**
  * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
- * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have
- * prevented. "not yet": the hour has not begun.
+ * the platform has forgotten the hour, and it was never proven complete. imported: no gap, and not proven. unwatched: a gap
+ * that nobody could have prevented. "not yet": the hour has not begun.
  */
-export const HOUR_STATUSES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
+export const HOUR_STATUSES = [
+  "sealed",
+  "searched",
+  "open",
+  "gap",
+  "imported",
+  "unwatched",
+  "not yet",
+] as const;
 export type HourStatus = (typeof HOUR_STATUSES)[number];
 
 /** The routes of the platform that show events. */

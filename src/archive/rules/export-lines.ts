@@ -126,6 +126,19 @@ function escapeControls(text: string): string {
   return text.replaceAll(LOOKALIKE, "\\u005c").replaceAll(CONTROL, escapeUnits);
 }
 
+/**
+ * Returns the text of a cell that `toCsvLine` has written. Which cells began with an apostrophe before a formula themselves is
+ * not known any more.
+ */
+export function readCsvCell(cell: string): string {
+  const text = cell.startsWith("'") && quoteFormula(cell.slice(1)) === cell ? cell.slice(1) : cell;
+  if (!text.includes("\\u")) return text;
+  return text.replaceAll(/\\u([0-9a-f]{4})/g, (escaped, hex: string) => {
+    const unit = String.fromCharCode(Number.parseInt(hex, 16));
+    return unit === "\\" || hasControls(unit) ? unit : escaped;
+  });
+}
+
 /** Escapes the same characters in JSON, whose own escape sequences stay. */
 function escapeControlsInJson(json: string): string {
   return json.replaceAll(CONTROL, escapeUnits);

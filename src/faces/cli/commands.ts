@@ -195,6 +195,9 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, ListedComma
     backfill: written("Read a span of the last 72 hours again and store the missing events.", async () =>
       (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
     ),
+    import: written("Store the events of files as history that nothing has proven.", async () =>
+      (await import("./import.ts")).importCommand(readConfig),
+    ),
     archive: written("Old days as Parquet files: show, write, check, bring back.", async () =>
       (await import("./archive/archive.ts")).archiveCommand(readConfig),
     ),

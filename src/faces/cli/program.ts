@@ -23,6 +23,7 @@ Examples:
 const OPERANDS: Readonly<Record<string, string>> = {
   find: "<text>",
   restore: "<file>",
+  import: "<file...>",
   completion: "[shell]",
 };
 

@@ -21,6 +21,8 @@ interface PageSource {
   readonly day: string | null;
   /** Epoch ms. */
   readonly receivedAt: number;
+  /** An older event is refused, epoch ms. Default: ten days before `receivedAt`. */
+  readonly oldestAt?: number;
   /**
    * Key of the hashes of matched texts, with which the facts of requests are read. Null leaves them unknown, for a page
    * whose events are not stored.
@@ -131,12 +133,16 @@ function readEntry(entry: unknown, log: unknown, source: PageSource): EventWitho
  */
 function whyRefused(
   { logId, occurredAt }: EventWithoutFacts,
-  { day, receivedAt }: Pick<PageSource, "day" | "receivedAt">,
+  {
+    day,
+    receivedAt,
+    oldestAt = receivedAt - 10 * DAY_MS,
+  }: Pick<PageSource, "day" | "receivedAt" | "oldestAt">,
 ): string | null {
   if (logId.length > MAX_DIMENSION_CHARS) return `logId: longer than ${MAX_DIMENSION_CHARS} characters`;
   if (logId.includes("\0") || !logId.isWellFormed()) return "logId: holds text that cannot be stored";
-  const [from, to] = [receivedAt - 10 * DAY_MS, receivedAt + 2 * DAY_MS];
-  if (occurredAt < from) return `timestamp: before ${new Date(from).toISOString()}`;
+  const to = receivedAt + 2 * DAY_MS;
+  if (occurredAt < oldestAt) return `timestamp: before ${new Date(oldestAt).toISOString()}`;
   if (occurredAt >= to) return `timestamp: not before ${new Date(to).toISOString()}`;
   if (day === null) return null;
   const dayStart = Date.parse(day);

@@ -133,7 +133,7 @@ function refuse(missing: readonly string[], header: readonly string[]): Backfill
 }
 
 /** Parses epoch ms, epoch seconds or ISO-8601. Returns other text unchanged, so that the schema refuses it. */
-function toEpochMs(text: string): number | string {
+export function toEpochMs(text: string): number | string {
   if (/^\d{9,15}(?:\.\d{1,20})?$/.test(text)) return Number(text);
   const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}.*(?:Z|[+-]\d{2}:?\d{2})$/.test(text)
     ? Date.parse(text)

@@ -162,6 +162,7 @@ const CoverageDay = z
     open: z.number().int(),
     gap: z.number().int(),
     unwatched: z.number().int(),
+    imported: z.number().int().describe("Hours with imported events, which nothing proves to be complete."),
     stored: z.number().describe("Stored events."),
   })
   .meta({ id: "CoverageDay" });

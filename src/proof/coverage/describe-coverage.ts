@@ -91,6 +91,7 @@ const CELLS: Record<HourStatus, { readonly cell: string; readonly style: Style }
   searched: { cell: "▒", style: "cyan" },
   open: { cell: "░", style: "yellow" },
   gap: { cell: "!", style: "red" },
+  imported: { cell: "i", style: "cyan" },
   unwatched: { cell: "-", style: "dim" },
   "not yet": { cell: "·", style: "dim" },
 };

@@ -137,6 +137,7 @@ export const listCoverage = defineQuery({
   ▒ searched   read to its end, not sealed yet
   ░ open       not read to its end yet
   ! gap        lost: the platform forgot the hour before it was sealed
+  i imported   has imported events: not proven, and no loss
   - unwatched  already partly forgotten by the platform when the zone was first watched
   · not yet    in the future
 The command reads only the database; the service need not run. Exit code 0; 2 if the zone is neither configured nor

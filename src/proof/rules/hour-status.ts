@@ -1,6 +1,6 @@
 /** The status of hours as people see them: gaps, and when the platform forgets them. */
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoverageHour, CoveredHour } from "#model/covered-hour.ts";
+import { type CoverageHour, type CoveredHour, IMPORTED } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { HourState, HourStatus } from "#model/kinds.ts";
 import { SETTLE_MS } from "./hour-proof.ts";
@@ -69,6 +69,7 @@ function foresee(
 }
 
 function statusOf(now: number, hour: CoverageHour): HourStatus {
+  if (hour.gapReason === IMPORTED) return "imported";
   if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
@@ -136,7 +137,15 @@ export function coverageState({
 }
 
 /** Statuses, worst first. */
-const WORST_FIRST: readonly HourStatus[] = ["gap", "unwatched", "open", "not yet", "searched", "sealed"];
+const WORST_FIRST: readonly HourStatus[] = [
+  "gap",
+  "unwatched",
+  "imported",
+  "open",
+  "not yet",
+  "searched",
+  "sealed",
+];
 
 /**
  * Returns the worst status of the hours of [startsAt, endsAt). A part of an open hour that the search has passed

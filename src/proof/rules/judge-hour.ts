@@ -1,6 +1,6 @@
 import { formatDuration, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour, HourContents, Look } from "#model/covered-hour.ts";
+import { BEFORE_WATCH, type CoveredHour, type HourContents, type Look } from "#model/covered-hour.ts";
 import { firstListedDay, horizonAt, KEPT_MS, startOfDay, toDay } from "#model/horizon.ts";
 import {
   AGREE_LONG_MS,
@@ -23,7 +23,13 @@ const EMPTY_ONCE =
 const REMOVED = "The zone was removed from the configuration before the events were proven complete.";
 
 /** Reasons of a gap that could not be prevented. Such a gap raises no alert. */
-export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE, REMOVED];
+export const UNPREVENTABLE: readonly string[] = [
+  FIRST_WATCHED,
+  SOON_FORGOTTEN,
+  EMPTY_ONCE,
+  REMOVED,
+  ...BEFORE_WATCH,
+];
 
 export interface JudgedHour extends CoveredHour {
   /** The zone's first known hour, epoch ms of its start. */

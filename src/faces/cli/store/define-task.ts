@@ -42,7 +42,7 @@ interface Task<Options, Input> {
   /** Left out: that of the list of commands. */
   readonly summary?: string;
   readonly help: string;
-  /** The name of the only argument and its help. */
+  /** The name of the only argument and its help. A name that ends in `...` may be given more than once. */
   readonly operand?: readonly [name: string, help: string];
   /** Options and their help: `{ "--zone <id>": "shield zone (required)" }`. `--json` is added. */
   readonly options: Options;
@@ -52,7 +52,11 @@ interface Task<Options, Input> {
   readonly read: (
     flags: FlagsOf<Options>,
     read: FlagReader,
-    given: { readonly io: StoreIo; readonly operand: string | undefined },
+    given: {
+      readonly io: StoreIo;
+      readonly operand: string | undefined;
+      readonly operands: readonly string[];
+    },
   ) => Input | undefined;
   /** Does the work, with `onStore` or `onFiles`. The settings are read only after the command line is valid. */
   readonly run: (input: Input, io: StoreIo, readConfig: () => Config) => Promise<Answer>;
@@ -78,8 +82,8 @@ export function defineTask<const Options extends Readonly<Record<`--${string}`, 
       command.usage(`[options] <${operand[0]}>`).argument(`[${operand[0]}]`, operand[1]);
     for (const [flag, help] of Object.entries<string>(options)) command.option(flag, help);
     return command.option("--json", json).action(
-      storeAction<FlagsOf<Options> & { readonly json?: true }>(io, async (flags, read, [typed]) => {
-        const input = readFlags(flags, read, { io, operand: typed });
+      storeAction<FlagsOf<Options> & { readonly json?: true }>(io, async (flags, read, operands) => {
+        const input = readFlags(flags, read, { io, operand: operands[0], operands });
         read.finish();
         if (input === undefined) return;
         const { facts, text, isFailed = false } = await run(input, io, readConfig);

@@ -72,11 +72,19 @@ export function useCompleteness(zones: readonly Zone[], { fromMs, toMs }: Pick<S
   } as const;
   const count = useCallback(
     ({ answers, failed }: OfZones<Output<"trends.show">>) => {
-      const completeness = { sealed: 0, searched: 0, open: 0, gap: 0, unwatched: 0, "not yet": 0 };
+      const completeness = {
+        sealed: 0,
+        searched: 0,
+        open: 0,
+        gap: 0,
+        imported: 0,
+        unwatched: 0,
+        "not yet": 0,
+      };
       const incomplete = new Set<number>();
       for (const { startsAtMs, coverage } of answers.flatMap(({ answer }) => answer.points)) {
         completeness[coverage] += 1;
-        if (coverage === "gap" || coverage === "open") incomplete.add(startsAtMs);
+        if (coverage === "gap" || coverage === "open" || coverage === "imported") incomplete.add(startsAtMs);
       }
       return { completeness, incomplete, widthMs, failed };
     },

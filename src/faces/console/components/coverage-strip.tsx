@@ -10,6 +10,7 @@ export const STATE_WORDS: Readonly<Record<HourStatus, string>> = {
   searched: "searched: read once, not proven yet",
   open: "open: still being read",
   gap: "gap: events are lost",
+  imported: "imported: not proven",
   unwatched: "before Longwatch watched",
   "not yet": "not yet",
 };

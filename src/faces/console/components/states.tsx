@@ -158,10 +158,10 @@ interface Props {
 /** Whether the numbers before it are complete: ` · 70 of 72 hours sealed, 2 open`. */
 export function Completeness({ of, zones }: Props) {
   if (of === undefined) return null;
-  const { sealed, searched, open, gap, unwatched } = of;
-  const hours = sealed + searched + open + gap;
+  const { sealed, searched, open, gap, imported, unwatched } = of;
+  const hours = sealed + searched + open + gap + imported;
   if (hours === 0) return <span> · no hour is decided yet</span>;
-  const rest = Object.entries({ searched, open, "before the first": unwatched }).filter(
+  const rest = Object.entries({ searched, open, imported, "before the first": unwatched }).filter(
     ([, count]) => count > 0,
   );
   return (

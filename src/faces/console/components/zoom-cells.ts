@@ -53,7 +53,7 @@ export function toDayCells(
   const first = startOf(Math.min(...days.map(({ day }) => Date.parse(day))));
   const cells: ZoomCell[] = [];
   for (let startsAtMs = startOf(fromMs); startsAtMs < toMs; startsAtMs = endOf(startsAtMs)) {
-    const sum = { gap: 0, open: 0, sealed: 0, unwatched: 0, stored: 0 };
+    const sum = { gap: 0, open: 0, imported: 0, sealed: 0, unwatched: 0, stored: 0 };
     for (const one of known.get(startsAtMs) ?? [])
       for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += one[name];
     const worst = WORST_FIRST.find((state) => sum[state] > 0) ?? "not yet";
@@ -61,13 +61,19 @@ export function toDayCells(
       startsAtMs,
       endsAtMs: endOf(startsAtMs),
       state: startsAtMs < first ? "unwatched" : worst,
-      note: `${sum.sealed} hours sealed, ${sum.open} open, ${sum.gap} lost; ${formatCount(sum.stored)} events`,
+      note: `${sum.sealed} hours sealed, ${sum.open} open, ${sum.gap} lost${sum.imported > 0 ? `, ${sum.imported} imported` : ""}; ${formatCount(sum.stored)} events`,
     });
   }
   return cells;
 }
 
-const WORST_FIRST = ["gap", "open", "sealed", "unwatched"] as const satisfies readonly HourStatus[];
+const WORST_FIRST = [
+  "gap",
+  "open",
+  "imported",
+  "sealed",
+  "unwatched",
+] as const satisfies readonly HourStatus[];
 
 function startOfMonth(atMs: number, monthsLater = 0): number {
   const at = new Date(atMs);

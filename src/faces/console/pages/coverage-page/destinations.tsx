@@ -22,6 +22,7 @@ const WORDS: Readonly<Record<HourStatus, string>> = {
   searched: "",
   open: "open: not sealed, or not proven yet",
   gap: "differ: sent twice, and events are still missing",
+  imported: "",
   unwatched: "not forwarded",
   "not yet": "not yet",
 };
