@@ -102,7 +102,7 @@ test("for random sequences: one `first` per alert, consecutive transitions, and 
         check(alerts, world);
       }
     }),
-    { numRuns: draws(300, 1_000) },
+    { numRuns: draws(150, 1_000) },
   );
 });
 

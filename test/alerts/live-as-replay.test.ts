@@ -12,7 +12,7 @@ import { openBothWorlds, replayEvents, type SaidByZone, type SaidMessage } from 
 import { createRequests, drawWorld, visitor } from "./draw-requests.ts";
 
 const { database, world, runLive } = await openBothWorlds();
-const SPAN = { from: START, to: START + 110 };
+const SPAN = { from: START, to: START + 75 };
 
 type Requests = ReturnType<typeof createRequests>;
 

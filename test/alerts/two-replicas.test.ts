@@ -249,6 +249,6 @@ test("two replicas, failing receivers, people and silences: every page is ended 
       expect((await world.alerts()).filter(({ state }) => state !== "resolved")).toEqual([]);
       await checkReceived(world);
     }),
-    { numRuns: draws(5, 12) },
+    { numRuns: draws(3, 12) },
   );
 }, 120_000);

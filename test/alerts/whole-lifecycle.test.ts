@@ -172,6 +172,6 @@ test("for random attacks, acts, silences and times, the lifecycle keeps its prom
       ).values())
         expect(ENDS).toContain(lane.at(-1)?.reason);
     }),
-    { numRuns: draws(100, 300) },
+    { numRuns: draws(50, 300) },
   );
 });

@@ -122,7 +122,7 @@ async function shownIds(emulator: Emulator): Promise<string[]> {
 // Both stores of the queues have tests of their own. This one uses Redis where there is one.
 test("events become a page on a phone, then the AI's advice, and everything adds up", async () => {
   const emulator = await createEmulator({
-    historyHours: 30,
+    historyHours: 10,
     eventsPerSecond: 0.05,
     lateShare: 0,
     attacks: [

@@ -102,7 +102,7 @@ const operation = fc.constantFrom("search", "export");
 it("answers any path without an internal error", async () => {
   await fc.assert(
     fc.asyncProperty(paths, (path) => expectCalm(ask, path)),
-    { numRuns: draws(60, 300) },
+    { numRuns: draws(30, 300) },
   );
 });
 
@@ -113,7 +113,7 @@ it("answers whatever is sent to search and export without an error of its own", 
     fc.asyncProperty(operation, sent, (name, text) =>
       expectCalm(ask, `/shield/event-logs/101/${name}`, post(text)),
     ),
-    { numRuns: draws(60, 300) },
+    { numRuns: draws(30, 300) },
   );
 });
 

@@ -152,7 +152,7 @@ test("for any dimensions, buckets and filter the groups add up to the flat rows"
         expect(inBuckets).toBe(buckets > 0 ? group.count : undefined);
       }
     }),
-    { numRuns: draws(15, 40) },
+    { numRuns: draws(8, 40) },
   );
 });
 

@@ -58,7 +58,8 @@ const LOSSES = [
   ["F44: passes that end too early", { kind: "shortened-page", keep: 0.5, endsEarly: true }],
   ["F48: events that no list pass shows", { kind: "dropped-events", share: 0.3, passes: 1_000 }],
 ] as const;
-test.each(sample(LOSSES, ([name]) => name === "F44: shortened pages"))(
+/** One loss for the whole pipeline: repair-window.test.ts has the other two with fewer jobs. */
+test.each(sample(LOSSES, ([name]) => name.startsWith("F44")))(
   "%s, with a search that forgets rows as well, are found by the counts and repaired",
   async (_name, fault) => {
     const world = await openFaultyWorld({ historyHours: 5, eventsPerSecond: 0.02 });

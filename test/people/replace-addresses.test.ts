@@ -95,7 +95,7 @@ test("any address of either family, in any spelling, is found between any two ch
       expect(replaceAddresses(text, only)).not.toContain(spelling);
       expect(replaceInJson([{ note: text }], only, { dropTraits: false })).not.toEqual([{ note: text }]);
     }),
-    { numRuns: draws(250, 1_000) },
+    { numRuns: draws(125, 1_000) },
   );
 });
 
@@ -107,7 +107,7 @@ test("a masked text never holds the address, also where a neighbour makes it ano
       fc.pre(!spelling.replaceAll("%3A", ":").endsWith("::"));
       expect(masked).not.toContain(spelling);
     }),
-    { numRuns: draws(250, 1_000) },
+    { numRuns: draws(125, 1_000) },
   );
 });
 
@@ -155,7 +155,7 @@ test("any address is found as the names of hosts and as programs spell it", () =
       ][form];
       expect(replaceAddresses(`a ${spelled} b`, (found) => (found === ip ? "X" : null))).toContain("X");
     }),
-    { numRuns: draws(200, 500) },
+    { numRuns: draws(100, 500) },
   );
 });
 

@@ -63,9 +63,9 @@ const LOSSES = [
     true,
   ],
 ] as const;
-/** The whole pipeline is tested with these two in completeness.test.ts. */
-const WITH_PIPELINE: readonly string[] = ["F44: a list that ends early", "F48: a list that drops events"];
-test.each(sample(LOSSES, ([what]) => WITH_PIPELINE.includes(what)))(
+/** The whole pipeline is tested with this one in completeness.test.ts. */
+const WITH_PIPELINE = "F48: a list that drops events";
+test.each(sample(LOSSES, ([what]) => what === WITH_PIPELINE))(
   "%s: what is missing is noticed, not sealed, and repaired without a human",
   async (_what, faults, isUnseen) => {
     const emulator = await openEmulator({ ...SPARSE, historyHours: 4, switches: { pageSize: 40 } });

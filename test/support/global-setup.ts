@@ -44,10 +44,16 @@ async function openPostgres(runFolder: string) {
   mkdirSync(sockets);
   // If root runs the tests, Postgres runs as another user, which makes a file there.
   chmodSync(sockets, 0o777);
-  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  // For each of the hundreds of databases, autovacuum would start a process a minute.
+  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off"];
   const server = await startEmbeddedPostgres({
     dataDir: path.join(runFolder, "postgres"),
-    settings: [...settings, `hba_file=${access}`, `unix_socket_directories=${sockets}`],
+    settings: [
+      ...settings,
+      "max_connections=200",
+      `hba_file=${access}`,
+      `unix_socket_directories=${sockets}`,
+    ],
   });
   const overSocket = new URL(server.url);
   overSocket.searchParams.set("host", sockets);

@@ -35,7 +35,7 @@ test("random events with hostile records are valid objects of OCSF 1.8, and noth
       expect(ocsf["raw_data"]).toBe(record?.toString());
       expect(ocsf).toMatchObject({ time: event.occurredAt, metadata: { uid: event.logId } });
     }),
-    { numRuns: draws(300, 1_000), seed: SEED },
+    { numRuns: draws(150, 1_000), seed: SEED },
   );
 });
 
@@ -52,7 +52,7 @@ test("random events are valid for a masked key too, and show neither the record 
       expect(ocsf["src_endpoint"]).toMatchObject({ name: ip.replace(/\d+$/, "*") });
       expect(ocsf).not.toHaveProperty("raw_data");
     }),
-    { numRuns: draws(300, 1_000), seed: SEED },
+    { numRuns: draws(150, 1_000), seed: SEED },
   );
 });
 
@@ -214,7 +214,7 @@ test("an event without a record has the method and the request id of its columns
 });
 
 test("DuckDB writes the objects of toOcsf without records for random events, in lines that no terminal obeys", async () => {
-  const events = fc.sample(anyEvent, { numRuns: draws(600, 2_000), seed: SEED });
+  const events = fc.sample(anyEvent, { numRuns: draws(300, 2_000), seed: SEED });
   const file = path.join(archive.folder, "any.parquet");
   const target = path.join(archive.folder, "any.ndjson");
   // The file holds null and '' alike.

@@ -82,7 +82,7 @@ async function openSource(body: object, columns: readonly string[], open: number
 }
 
 test("DuckDB's groups are the naive ones, from files, from open rows and from both", async () => {
-  for (let round = 0; round < draws(16, 60); round++) {
+  for (let round = 0; round < draws(8, 60); round++) {
     const body = { ...drawBody(draw, events), groupBy: [draw.one(DIMENSIONS), draw.one(DIMENSIONS)] };
     const { search, plan } = ask(body);
     const source = await openSource(body, groupColumns(plan), draw.below(files.length));
@@ -95,7 +95,7 @@ test("DuckDB's groups are the naive ones, from files, from open rows and from bo
 }, 120_000);
 
 test("DuckDB's pages are the naive ones", async () => {
-  for (let round = 0; round < draws(16, 60); round++) {
+  for (let round = 0; round < draws(8, 60); round++) {
     const body = { ...drawBody(draw, events), groupBy: [] };
     const { search, plan } = ask(body);
     const wanted = naive(search);
@@ -142,7 +142,7 @@ test("DuckDB writes the lines of CSV that toCsvLine writes, whatever the texts",
     .map((parts) => parts.join("").replaceAll("\0", "").toWellFormed());
   // The first row has a line end that is not the file's own.
   const first = Array.from({ length: 10 }, () => "\r\n");
-  const rows = [first, ...fc.sample(fc.array(text, { minLength: 10, maxLength: 10 }), draws(150, 400))];
+  const rows = [first, ...fc.sample(fc.array(text, { minLength: 10, maxLength: 10 }), draws(75, 400))];
   const path = `${archive.folder}/any.csv`;
   const quoted = rows.map((cells, at) =>
     [at, ...cells.map((cell) => `"${cell.replaceAll('"', '""')}"`)].join(","),

@@ -333,6 +333,10 @@ describe.skipIf(CHROMIUM === null)(
     test("an event opens with its decoded request, and its link shows it to somebody else", async () => {
       // The newest event of the rule alone may be an everyday one.
       const page = await visit("/explorer?is=ruleId:942100&is=path:/catalog/item");
+      await page
+        .getByRole("button", { name: /^Open the event of/ })
+        .first()
+        .waitFor();
       await page.keyboard.press("j");
       await page.keyboard.press("Enter");
       const drawer = page.getByRole("dialog");

@@ -15,8 +15,8 @@ const ARGUMENTS = [
   "--no-sandbox",
   // A process for each tab would load the console anew.
   "--process-per-site",
-  // A page of a test lives for seconds, in which optimizing compilers cost more than they save.
-  "--js-flags=--no-opt,--no-maglev",
+  // A page of a test lives for minutes. The last of the optimizing compilers costs more than it saves in them, the others less.
+  "--js-flags=--no-opt",
 ];
 
 export async function openBrowser(): Promise<Browser> {

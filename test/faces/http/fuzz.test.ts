@@ -88,7 +88,7 @@ test("whatever is asked of any route, nothing fails and no SQL is shown", async 
         expect(answer).not.toMatch(/select |insert |syntax error|node_modules|\bpg_/i);
       },
     ),
-    { numRuns: draws(200, 500) },
+    { numRuns: draws(100, 500) },
   );
   expect(lines.join("")).not.toContain("request failed");
 });
