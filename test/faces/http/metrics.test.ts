@@ -250,9 +250,10 @@ test("own routes take a key as AccessKey or as a bearer token, the platform's ro
   expect(await ask("/platform", { Authorization: "Bearer lw_good" })).toBe(401);
 });
 
-test("docs/deploy.md names no metric that there is none of", async () => {
-  const page = readFileSync(path.join(import.meta.dirname, "..", "..", "..", "docs", "deploy.md"), "utf8");
-  const named = new Set(page.match(/\blongwatch_[a-z_]+/g));
+test("docs/deploy.md and docs/scaling.md name no metric that there is none of", async () => {
+  const docs = path.join(import.meta.dirname, "..", "..", "..", "docs");
+  const pages = ["deploy.md", "scaling.md"].map((name) => readFileSync(path.join(docs, name), "utf8"));
+  const named = new Set(pages.join("\n").match(/\blongwatch_[a-z_]+/g));
   const shown = await createMetrics().render();
   expect(named.size).toBeGreaterThan(3);
   for (const name of named) expect(shown).toContain(`# TYPE ${name} `);
