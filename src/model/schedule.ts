@@ -154,7 +154,7 @@ export interface Polled {
   readonly requestsPerSecond: number;
 }
 
-/** Several accounts are polled no more often than one with this budget: 300 zones every half a minute take a third of a core. */
+/** Several accounts are polled no more often than one with this budget: 300 zones every half a minute, with half a core. */
 const SHARED_PER_SECOND = 20;
 
 /** Returns the zones that have the fewest requests each, of one account or of all together: their schedule fits all. */
