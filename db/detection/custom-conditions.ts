@@ -58,15 +58,16 @@ export function listHolding(db: Queryable): Promise<{ zoneId: number; ruleId: st
     .orderBy(spikes.zoneId);
 }
 
-/** Returns the zones in which something changed since they were counted, and those with an open spike of a condition. */
-export async function listUncounted(db: Queryable): Promise<ReadonlySet<number>> {
-  const { rows } = await db.execute<{ zoneId: number }>(sql`
-    select ${spikes.zoneId} as "zoneId" from ${spikes}
-    where ${spikes.closedAt} is null and ${spikes.kind} = 'custom-condition'
-    union
-    select ${changedMinutes.zoneId} from ${changedMinutes} left join ${conditionZones} ${z} using (zone_id)
-    group by ${changedMinutes.zoneId} having max(${changedMinutes.seq}) > coalesce(max(${z.seq}), -1)`);
-  return new Set(rows.map(({ zoneId }) => zoneId));
+/** Returns the zones that are counted, whether something changed since, and whether a condition holds there. */
+export async function listCountedZones(db: Queryable) {
+  const { rows } = await db.execute<{ zoneId: number; hasChanged: boolean; holds: boolean }>(sql`
+    select ${z.zoneId} as "zoneId",
+      coalesce((select max(${changedMinutes.seq}) from ${changedMinutes} where ${changedMinutes.zoneId} = ${z.zoneId}) > ${z.seq}, false)
+        as "hasChanged",
+      exists (select from ${spikes} where ${spikes.zoneId} = ${z.zoneId} and ${spikes.closedAt} is null
+        and ${spikes.kind} = 'custom-condition') as holds
+    from ${conditionZones} ${z}`);
+  return new Map(rows.map(({ zoneId, ...state }) => [zoneId, state]));
 }
 
 export type CountedZone = typeof conditionZones.$inferSelect;
@@ -83,6 +84,12 @@ export async function lockCountedZone(tx: Queryable, zoneId: number): Promise<Co
 
 export async function storeCountedZone(tx: Queryable, { zoneId, seq, counted }: CountedZone): Promise<void> {
   await tx.update(conditionZones).set({ seq, counted }).where(eq(conditionZones.zoneId, zoneId));
+}
+
+/** Forgets a zone without conditions. */
+export async function removeCountedZone(tx: Queryable, zoneId: number): Promise<void> {
+  await removeCounts(tx, zoneId, []);
+  await tx.delete(conditionZones).where(eq(conditionZones.zoneId, zoneId));
 }
 
 /** The columns of events that clauses can test. Parts of the URL are computed from it. */
@@ -104,22 +111,22 @@ export interface ConditionEvent {
 /** Events that are read at once. */
 const PAGE = 5_000;
 
-/** Yields the events of a minute (epoch ms) in parts. */
-export async function* readMinute(
+/** Yields the events of [fromMs, toMs) in parts. */
+export async function* readMinutes(
   tx: Queryable,
   zoneId: number,
-  minuteMs: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
 ): AsyncGenerator<ConditionEvent[]> {
   const { feature, ruleId, ip, ja4, ua, url, asn, country, action, message, logId } = e;
   const columns = { feature, ruleId, ip, ja4, ua, url, asn, country, action, message, logId };
-  let after = sql`(to_timestamp(${minuteMs / 1_000}), '')`;
+  let after = sql`(to_timestamp(${fromMs / 1_000}), '')`;
   for (;;) {
     const part = await tx
       .select({ ...columns, at: epochMs(e.occurredAt) })
       .from(e)
       .where(
         sql`${e.zoneId} = ${zoneId} and (${e.occurredAt}, ${e.logId}) >= ${after}
-          and ${e.occurredAt} < to_timestamp(${minuteMs / 1_000 + 60})`,
+          and ${e.occurredAt} < to_timestamp(${toMs / 1_000})`,
       )
       .orderBy(asc(e.occurredAt), asc(e.logId))
       .limit(PAGE);

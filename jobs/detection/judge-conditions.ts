@@ -11,13 +11,14 @@ import { readChangedMinutes } from "#db/delivery/forwarding/forward-cursors.ts";
 import {
   type CountedMinute,
   countBySearch,
+  listCountedZones,
   listCustomConditions,
-  listUncounted,
   lockCountedZone,
   readConditionSpikes,
   readConditionsVersion,
   readCountedMinutes,
-  readMinute,
+  readMinutes,
+  removeCountedZone,
   removeCounts,
   replaceMinutes,
   storeCountedZone,
@@ -47,10 +48,10 @@ import { readThrough } from "./detect-rule-changes.ts";
 
 /** Late events still raise an alert of a window that ended so long ago: Longwatch may have been down for a night. */
 const LATE_MS = DAY_MS;
-/** Searches, changed minutes and events of one transaction. A minute is counted as a whole. */
+/** Searches and changed minutes of one transaction, and minutes that are read at once. */
 const SEARCHES_PER_TURN = 20;
-const MINUTES_PER_TURN = 200;
-const EVENTS_PER_TURN = 50_000;
+const MINUTES_PER_TURN = 60;
+const MINUTES_PER_RUN = 10;
 const SPARKLINE_MINUTES = 60;
 const EVIDENCE_EVERY_MS = 5 * MINUTE_MS;
 /** Spikes of one turn whose evidence is collected, which takes Postgres some 30 ms each. The others follow in later turns. */
@@ -92,25 +93,28 @@ export function createJudgeConditionsJob(deps: JudgeConditionsDeps): AnyJob {
     timeoutMs: 300_000,
     run: oneAtATime(async (_payload, signal) => {
       const planOf = await readPlans();
-      const uncounted = await listUncounted(database.db);
+      const counted = await listCountedZones(database.db);
       let changed = 0;
       for (const zoneId of zoneIds) {
         const plan = planOf(zoneId);
         const [last, minute] = [visited.get(zoneId), Math.floor(clock() / MINUTE_MS)];
         const waitsForTime =
           plan.conditions.some(({ moreThan }) => moreThan === null) && last?.minute !== minute;
-        if (plan.conditions.length === 0 && last === undefined && !uncounted.has(zoneId)) continue;
-        if (last?.plan === plan && !waitsForTime && !uncounted.has(zoneId)) continue;
+        const state = counted.get(zoneId);
+        if (state === undefined && plan.conditions.length === 0) continue;
+        const isSame = last?.plan === plan && !waitsForTime && state !== undefined;
+        if (isSame && !state.hasChanged && !state.holds) continue;
         for (let isBehind = true; isBehind; ) {
           signal.throwIfAborted();
           const turn = await inTransaction(database, ({ tx }) => judgeZone(tx, { zoneId, plan, clock }));
-          changed += turn.changed;
           ({ isBehind } = turn);
+          if (turn.changed === 0) continue;
+          changed += turn.changed;
+          await deps.afterSpikes();
         }
         visited.set(zoneId, { plan, minute });
       }
       if (changed === 0) return "no custom condition began or ended";
-      await deps.afterSpikes();
       return undefined;
     }),
   });
@@ -172,6 +176,11 @@ async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: numb
   const zone = await lockCountedZone(tx, zoneId);
   if (zone === null) return { changed: 0, isBehind: false };
   const nowMs = clock();
+  if (plan.conditions.length === 0) {
+    const changed = await judgeCounts(tx, turn, { nowMs, longest: 0, isBehind: false });
+    await removeCountedZone(tx, zoneId);
+    return { changed, isBehind: false };
+  }
   const nameOf = ({ counts, withinMinutes }: Counter) => `${counts}/${withinMinutes}`;
   const known = new Set(zone.counted);
   const fresh = plan.counters.filter((counter) => !known.has(nameOf(counter)));
@@ -181,55 +190,61 @@ async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: numb
     await countBySearch(tx, zoneId, { ...counter, most: MOST_DISTINCT + 1, fromMs, toMs: nowMs });
   }
   const counted = plan.counters.map(nameOf).filter((name) => known.has(name));
-  const since = startOfMinute(nowMs - LATE_MS - LONGEST_WITHIN_MINUTES * MINUTE_MS);
+  const longest = Math.max(0, ...plan.conditions.map(({ withinMinutes }) => withinMinutes));
+  const since = startOfMinute(nowMs - LATE_MS - longest * MINUTE_MS);
   const asked = { seq: zone.seq, since, limit: MINUTES_PER_TURN };
   const minutes = await readChangedMinutes(tx, zoneId, asked);
-  let [seq, events, passed] = [zone.seq, 0, 0];
-  for (const { minute, ...change } of minutes) {
-    if (events >= EVENTS_PER_TURN) break;
-    events += await countMinute(tx, turn, minute);
-    [seq, passed] = [change.seq, passed + 1];
-  }
-  const isBehind =
-    fresh.length > SEARCHES_PER_TURN || passed < minutes.length || minutes.length === MINUTES_PER_TURN;
+  for (const run of toRuns(minutes.map(({ minute }) => minute))) await countRun(tx, turn, run);
+  const isBehind = fresh.length > SEARCHES_PER_TURN || minutes.length === MINUTES_PER_TURN;
+  const seq = minutes.at(-1)?.seq ?? zone.seq;
   const isNew = seq !== zone.seq || counted.join() !== zone.counted.join();
   if (isNew) await storeCountedZone(tx, { zoneId, seq, counted });
-  // What is not counted yet could end a firing, or be the event that does not lack.
-  if (isBehind) return { changed: 0, isBehind };
-  if (isNew) {
+  if (isNew && !isBehind) {
     const keptFrom = (one: Counter) => nowMs - LATE_MS - one.withinMinutes * MINUTE_MS;
     const kept = plan.counters.map((one) => ({ counts: one.counts, fromMs: keptFrom(one) }));
     await removeCounts(tx, zoneId, kept);
   }
-  return { changed: await judgeCounts(tx, turn, nowMs), isBehind };
+  return { changed: await judgeCounts(tx, turn, { nowMs, longest, isBehind }), isBehind };
 }
 
 function startOfMinute(atMs: number): number {
   return atMs - (atMs % MINUTE_MS);
 }
 
-/** Counts a minute (epoch ms) anew. Returns the number of its events. */
-async function countMinute(tx: Queryable, { zoneId, plan }: ZoneTurn, minuteMs: number): Promise<number> {
-  const found = new Map<Counter, { count: number; readonly values: Set<number> }>();
-  let events = 0;
-  for await (const part of readMinute(tx, zoneId, minuteMs))
-    for await (const some of inTurns(part)) {
-      events += some.length;
-      for (const { logId, at: _at, ...event } of some)
-        countEvent(plan, textsOf({ ...event, zone: String(zoneId), log_id: logId, request_id: "" }), found);
-    }
-  const counted = Array.from(found, ([{ counts, distinct }, { count, values }]): CountedMinute => {
-    return { counts, minuteMs, count, values: distinct === null ? null : [...values] };
-  });
-  await replaceMinutes(tx, zoneId, [minuteMs], counted);
-  return events;
+/** Returns the starts of minutes, epoch ms, in runs without a gap that are read at once. */
+function toRuns(minutes: readonly number[]): number[][] {
+  const runs: number[][] = [];
+  for (const minute of minutes.toSorted((a, b) => a - b)) {
+    const last = runs.at(-1);
+    const isNext = last?.at(-1) === minute - MINUTE_MS && last.length < MINUTES_PER_RUN;
+    if (isNext) last.push(minute);
+    else runs.push([minute]);
+  }
+  return runs;
 }
 
-function countEvent(
-  { match }: Pick<ZonePlan, "match">,
-  event: EventTexts,
-  found: Map<Counter, { count: number; readonly values: Set<number> }>,
-): void {
+/** Counts the minutes of a run anew. */
+async function countRun(tx: Queryable, { zoneId, plan }: ZoneTurn, run: readonly number[]): Promise<void> {
+  const found = new Map(run.map((minute) => [minute, new Map() as Found]));
+  const [fromMs = 0] = run;
+  for await (const part of readMinutes(tx, zoneId, { fromMs, toMs: fromMs + run.length * MINUTE_MS }))
+    for await (const some of inTurns(part))
+      for (const { logId, at, ...event } of some) {
+        const texts = textsOf({ ...event, zone: String(zoneId), log_id: logId, request_id: "" });
+        countEvent(plan, texts, found.get(startOfMinute(at)) ?? new Map());
+      }
+  const counted = Array.from(found, ([minuteMs, counters]) =>
+    Array.from(counters, ([{ counts, distinct }, { count, values }]): CountedMinute => {
+      return { counts, minuteMs, count, values: distinct === null ? null : [...values] };
+    }),
+  );
+  await replaceMinutes(tx, zoneId, run, counted.flat());
+}
+
+/** What counters have counted in a minute. */
+type Found = Map<Counter, { count: number; readonly values: Set<number> }>;
+
+function countEvent({ match }: Pick<ZonePlan, "match">, event: EventTexts, found: Found): void {
   for (const counter of match(event)) {
     const one = found.get(counter) ?? { count: 0, values: new Set<number>() };
     found.set(counter, one);
@@ -248,8 +263,11 @@ type ConditionSpike =
   Awaited<ReturnType<typeof readConditionSpikes>> extends ReadonlyMap<string, infer Row> ? Row : never;
 
 /** Opens, updates and closes the spikes of the zone's conditions. Returns how many. */
-async function judgeCounts(tx: Queryable, { zoneId, plan }: ZoneTurn, nowMs: number): Promise<number> {
-  const longest = Math.max(0, ...plan.conditions.map(({ withinMinutes }) => withinMinutes));
+async function judgeCounts(
+  tx: Queryable,
+  { zoneId, plan }: ZoneTurn,
+  { nowMs, longest, isBehind }: { nowMs: number; longest: number; isBehind: boolean },
+): Promise<number> {
   const fromMs = nowMs - LATE_MS;
   const rows = await readCountedMinutes(tx, zoneId, fromMs - longest * MINUTE_MS);
   const spikes = await readConditionSpikes(tx, zoneId, fromMs);
@@ -260,7 +278,7 @@ async function judgeCounts(tx: Queryable, { zoneId, plan }: ZoneTurn, nowMs: num
   const evidence = { left: EVIDENCE_PER_TURN };
   for (const condition of plan.conditions) {
     const isAbsence = condition.moreThan === null;
-    if (isAbsence && silence === null) continue;
+    if (isAbsence && (silence === null || isBehind)) continue;
     const counted = (rows.get(countsOf(condition)) ?? []).map(({ minuteMs, ...one }) => {
       return { ...one, minute: minuteMs / MINUTE_MS };
     });
@@ -269,6 +287,8 @@ async function judgeCounts(tx: Queryable, { zoneId, plan }: ZoneTurn, nowMs: num
     const from = Math.floor(fromMs / MINUTE_MS) - (isAbsence ? condition.withinMinutes : 0);
     const firing = findFirings(minutes, condition, { from, to }).at(-1) ?? null;
     const spike = spikes.get(conditionRule(condition)) ?? null;
+    // Minutes that are not counted yet could only add to what holds.
+    if (isBehind && (spike?.closedAt === null || firing?.to !== null)) continue;
     const given = { zoneId, condition, firing, spike, counted, nowMs, evidence };
     changed += Number(
       spike?.closedAt === null ? await goOn(tx, { ...given, spike }) : await begin(tx, given),

@@ -4,7 +4,7 @@ import { readCondition, type WrittenCondition } from "#archive/rules/query/custo
 import { insertCustomCondition } from "#db/detection/custom-conditions.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { conditionMinutes, customConditions } from "#db/schema/spikes.ts";
+import { conditionMinutes, conditionZones, customConditions } from "#db/schema/spikes.ts";
 import { describeBriefly, describeCount } from "#delivery/rules/message/describe-alert.ts";
 import { createRaiseAlertsJob } from "#jobs/alerts/raise-alerts.ts";
 import { createJudgeConditionsJob } from "#jobs/detection/judge-conditions.ts";
@@ -256,5 +256,9 @@ test("a condition that is added finds what its window holds already, with the co
   await judgeAt(END - 2);
   expect((await world.readSpikes()).every(({ closedAt }) => closedAt !== null)).toBe(true);
   expect(await read()).toEqual([]);
+  // Without conditions nothing is counted.
+  await store([hit(END - 2)]);
+  expect(await judgeAt(END - 1)).toBe(NOTHING);
+  expect(await database.db.$count(conditionZones)).toBe(0);
   expect(await database.db.$count(alerts)).toBe(2);
 });

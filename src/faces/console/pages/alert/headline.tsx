@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { useFields } from "#faces/console/components/forms.tsx";
 import { formatDuration, formatNumber } from "#lib/format.ts";
+import { describeQuery } from "#model/custom-condition.ts";
 import type { StateAct } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rules.ts";
 import { MUTE_WORDS } from "#model/words.ts";
@@ -116,6 +117,11 @@ export function Headline({ alert, context }: Props) {
           </span>
         )}
         {unsent === null || incidentId !== null ? null : <span role="status">{MUTE_WORDS[unsent]}</span>}
+        {alert.condition === null ? null : (
+          <span>
+            of <Payload prose text={describeQuery(alert.condition)} />
+          </span>
+        )}
         {facts === null || !isCounted ? null : (
           <>
             {isOfRule ? (
