@@ -1,13 +1,14 @@
 /** Erases addresses from the quarantine and from what is usual. */
 
-import { and, eq, gt, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { and, eq, gt, isNotNull, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
 import { type ErasureGuard, KeyMissingError } from "../ingest/guard-page.ts";
 import { assertFence } from "../postgres/leases.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { quarantinedEntries } from "../schema/ingest.ts";
 import { sourceUsual } from "../schema/sources.ts";
+import { conditionMinutes, conditionZones } from "../schema/spikes.ts";
 import { holdTombstones } from "./tombstones.ts";
 
 const o = alias(quarantinedEntries, "o");
@@ -78,7 +79,8 @@ async function replaceEntry(
 }
 
 /**
- * Deletes what is usual for the addresses of a person, in one zone or in all. IPv6 addresses are kept as networks, in
+ * Deletes what is usual for the addresses of a person, in one zone or in all. The hashes of values that custom conditions have
+ * counted cannot be told apart: all are deleted, and the next look counts them anew from the events that are left. IPv6 addresses are kept as networks, in
  * which a person cannot be told apart, so all networks are deleted; they are learnt again within two days.
  */
 export async function eraseSourceUsual(
@@ -86,7 +88,11 @@ export async function eraseSourceUsual(
   zoneId: number | null,
   covers: (address: string) => boolean,
 ): Promise<void> {
-  const isZone = zoneId === null ? undefined : eq(sourceUsual.zoneId, zoneId);
+  await db
+    .delete(conditionMinutes)
+    .where(and(isNotNull(conditionMinutes.values), isOf(conditionMinutes.zoneId, zoneId)));
+  await db.update(conditionZones).set({ counted: [] }).where(isOf(conditionZones.zoneId, zoneId));
+  const isZone = isOf(sourceUsual.zoneId, zoneId);
   const { address: source } = sourceUsual;
   const rows = await db.selectDistinct({ address: source }).from(sourceUsual).where(isZone);
   const erased = rows
@@ -94,6 +100,10 @@ export async function eraseSourceUsual(
     .filter((address) => address.endsWith("/64") || covers(address));
   if (erased.length === 0) return;
   await db.delete(sourceUsual).where(and(isZone, sql`${source} = any(${sql.param(erased)}::text[])`));
+}
+
+function isOf(column: PgColumn, zoneId: number | null) {
+  return zoneId === null ? undefined : eq(column, zoneId);
 }
 
 interface ReleaseParts {

@@ -201,7 +201,7 @@ export const conditionZones = pgTable("condition_zones", {
 
 /**
  * What a custom condition counted in a minute. Written by judge-conditions, which counts a changed minute anew, and removed by it
- * after the condition's window and a day. Holds hashes of values, which are counted anew when an erasure removes their events.
+ * after the condition's window and a day. Holds hashes of values, which an erasure deletes.
  */
 export const conditionMinutes = pgTable(
   "condition_minutes",

@@ -36,7 +36,6 @@ import {
   countsOf,
   distinctColumn,
   isOfZone,
-  LONGEST_WITHIN_MINUTES,
   MOST_CONDITIONS,
   MOST_DISTINCT,
 } from "#model/custom-condition.ts";

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { readCondition, type WrittenCondition } from "#archive/rules/query/custom-conditions.ts";
 import { insertCustomCondition } from "#db/detection/custom-conditions.ts";
+import { eraseSourceUsual } from "#db/people/erase-quarantine.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { conditionMinutes, conditionZones, customConditions } from "#db/schema/spikes.ts";
@@ -250,6 +251,14 @@ test("a condition that is added finds what its window holds already, with the co
   expect((await read()).map(({ values, ...one }) => ({ ...one, values: values?.toSorted() }))).toEqual(
     bySearch,
   );
+
+  // An erasure keeps no hash. What is left is counted anew.
+  await database.pool.query("update waf_events set ip = 'erased'");
+  await eraseSourceUsual(database.db, ZONE, () => false);
+  expect((await read()).map(({ values }) => values)).toEqual([null, null]);
+  await judgeAt(END - 3);
+  const erased = (await read()).flatMap(({ values }) => values ?? []);
+  expect([erased.length, new Set(erased).size]).toEqual([2, 1]);
 
   conditions = [];
   await database.db.delete(customConditions);

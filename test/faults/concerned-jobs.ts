@@ -7,6 +7,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "detect-spikes",
   "detect-sources",
   "detect-rule-changes",
+  "judge-conditions",
   "judge-verdicts",
   "judge-late",
   "send-digest",
