@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import { benchAccounts, meetsLimits, reportAccounts } from "./accounts.ts";
 import { benchArchiveDay, reportArchiveDay } from "./archive-day.ts";
+import { benchClickHouse } from "./clickhouse.ts";
 import { benchConditions, judgeConditions, reportConditions } from "./conditions.ts";
 import { benchConsole, reportConsole } from "./console.ts";
 import { benchForward, reportForward } from "./forward.ts";
@@ -111,6 +112,20 @@ interface ServeFlags {
   readonly keep: string;
   readonly json?: true;
 }
+
+const clickHouse = new Command("clickhouse")
+  .description("The same questions over the archive's files, asked to ClickHouse: are the answers equal?")
+  .requiredOption("--installed <folder>", "where `npm install chdb` was run: the package has 500 MB")
+  .option("--events <count>", "about so many events", wholeNumber, 200_000)
+  .option("--keep <folder>", "leave the data set there, and use the one that is there")
+  .action(
+    async ({ keep = null, ...options }: { events: number; installed: string; keep?: string | null }) => {
+      const onProgress = createProgressBar(process.stderr);
+      const lines = await benchClickHouse({ ...options, keep, onProgress });
+      process.stdout.write(`${lines.join("\n")}\n`);
+      if (lines.some((line) => line.startsWith("DIFFERS"))) process.exitCode = 1;
+    },
+  );
 
 const archiveDay = new Command("archive-day")
   .description("CPU, disk and memory of archiving one day, every event with a record.")
@@ -342,6 +357,7 @@ await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
   .addCommand(search)
+  .addCommand(clickHouse)
   .addCommand(archiveDay)
   .addCommand(serve)
   .addCommand(requests)

@@ -1,11 +1,13 @@
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { runRandomTests } from "./random-tests.ts";
 import { isPassed, reportSoak } from "./report.ts";
 import { runSoak } from "./run-soak.ts";
+import { REDIS_FORMS, type RedisForm } from "./soak-machines.ts";
 
 const EXAMPLES = `
 Examples:
   npm run soak -- --minutes 30 --seed 7
+  npm run soak -- --machines cluster --replicas 3 --no-random-tests
   npm run -s soak -- --minutes 2 --replicas 5 --logs --no-random-tests
 
 Runs every random test of the gate with the seed, which the gate itself does with one fixed seed. Then the soak itself.
@@ -33,6 +35,7 @@ interface Flags {
   readonly replicas: number;
   readonly historyHours: number;
   readonly eventsPerSecond: number;
+  readonly machines?: RedisForm;
   readonly logs?: true;
   readonly randomTests: boolean;
 }
@@ -48,16 +51,22 @@ await new Command("soak")
   // Hours without events would wait an hour for their second look, longer than the soak does.
   .option("--history-hours <number>", "what the platform has to show at the start", positive, 73)
   .option("--events-per-second <number>", "over both zones", positive, 0.5)
+  .addOption(
+    new Option(
+      "--machines <redis>",
+      "a standby of Postgres, Redis by Sentinels or as a cluster, replicas with roles of their own, and the loss of each",
+    ).choices(REDIS_FORMS),
+  )
   .option("--logs", "print the end of what the replicas wrote")
   .option("--no-random-tests", "leave out the random tests")
   .addHelpText("after", EXAMPLES)
-  .action(async ({ logs, randomTests, ...options }: Flags) => {
+  .action(async ({ logs, randomTests, machines, ...options }: Flags) => {
     const onProgress = (line: string) => void process.stderr.write(`${line}\n`);
     const stop = new AbortController();
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
     const drawn = !randomTests || (await runRandomTests({ ...options, onProgress, signal: stop.signal }));
-    const result = await runSoak({ ...options, onProgress, signal: stop.signal });
+    const result = await runSoak({ ...options, machines: machines ?? null, onProgress, signal: stop.signal });
     if (logs) process.stderr.write(`${result.logs}\n`);
     process.stdout.write(reportSoak(result));
     if (!drawn) process.stdout.write(`random tests FAILED with TEST_SEED=${options.seed}\n`);

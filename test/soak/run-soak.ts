@@ -4,6 +4,7 @@ import { createDice, type Dice } from "./dice.ts";
 import { checkEnds, type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
 import { listFaults } from "./soak-faults.ts";
 import { reckonLies, type ToldLie } from "./soak-lies.ts";
+import { checkReceipts, checkRepeats, type RedisForm } from "./soak-machines.ts";
 import { openSoakWorld, type SoakWorld, ZONES } from "./soak-world.ts";
 
 export interface SoakOptions {
@@ -15,6 +16,7 @@ export interface SoakOptions {
   readonly replicas: number;
   readonly historyHours: number;
   readonly eventsPerSecond: number;
+  readonly machines: RedisForm | null;
   readonly onProgress: (line: string) => void;
   /** Ends the soak with everything that it started. */
   readonly signal: AbortSignal;
@@ -154,6 +156,8 @@ async function waitForCalm(
     await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS, startedAt);
     await delay(15_000);
     const checks = await runFinalChecks(world, expected);
+    if (world.machines !== null)
+      checks.push(checkRepeats(world.receiver), await checkReceipts(world.machines));
     const calmMs = Date.now() - startedAt;
     const unmet = checks.filter(({ isMet }) => !isMet);
     if (unmet.length === 0 || calmMs > calmMinutes * 60_000) return { checks, calmMs };

@@ -166,8 +166,13 @@ async function cutCommit({ postgres }: SoakWorld, when: "before" | "after"): Pro
   for (let waited = 0; waited < 100 && !cut.wasCut(); waited++) await delay(100);
 }
 
+/** The faults of a store of one server, of which a soak with several machines has others. */
+const OF_ONE_SERVER = /^(Postgres|connection cut|Redis (killed|silent))/;
+
 /** Returns every kind of fault, those of Redis only if there is one. */
-export function listFaults({ redis }: Pick<SoakWorld, "redis">): readonly SoakFault[] {
+export function listFaults({ redis, machines }: Pick<SoakWorld, "redis" | "machines">): readonly SoakFault[] {
+  if (machines !== null)
+    return [...OTHERS.filter(({ name }) => !OF_ONE_SERVER.test(name)), ...machines.faults];
   return [...PLATFORM.map(platformFault), ...SOAK_LIES.map(platformLie), ...OTHERS].filter(
     ({ name }) => redis !== null || !name.startsWith("Redis"),
   );

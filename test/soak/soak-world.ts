@@ -9,6 +9,7 @@ import { startWebhookReceiver, type WebhookReceiver } from "../faults/webhook-re
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 import { writeSchedule } from "../support/write-schedule.ts";
+import { type Machines, type RedisForm, ROLES, startMachines } from "./soak-machines.ts";
 import { type SoakPostgres, startSoakPostgres } from "./soak-postgres.ts";
 
 export const ZONES = [101, 102] as const;
@@ -24,10 +25,12 @@ interface SoakReplica {
   startAgain(afterMs: number): Promise<void>;
 }
 
-interface SoakRedis {
+export interface SoakRedis {
   readonly proxy: TcpProxy;
+  readonly proxiedUrl: string;
   flush(): Promise<void>;
   restart(downMs: number): Promise<void>;
+  stop(): Promise<void>;
 }
 
 export interface SoakWorld {
@@ -40,6 +43,8 @@ export interface SoakWorld {
   readonly liar: LyingPlatform;
   readonly receiver: WebhookReceiver;
   readonly replicas: readonly SoakReplica[];
+  /** Null if each store has one server. */
+  readonly machines: Machines | null;
   /** Replicas that ended without a fault, and how. */
   readonly unaskedEnds: readonly string[];
   /** Returns the end of the replicas' output on terminal and log. */
@@ -52,6 +57,8 @@ export interface SoakWorldOptions {
   readonly replicas: number;
   readonly historyHours: number;
   readonly eventsPerSecond: number;
+  /** Set: Postgres has a standby, Redis several servers, and each replica roles of its own. */
+  readonly machines: RedisForm | null;
 }
 
 /**
@@ -78,19 +85,21 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     now: () => emulator.now(),
     isWitnessed: false,
   });
+  const machines = options.machines === null ? null : await startMachines(folder, options.machines);
   const [postgres, toPlatform, receiver, redis] = await Promise.all([
-    startSoakPostgres(dataDir),
+    machines?.postgres ?? startSoakPostgres(dataDir),
     startTcpProxy(liar.port),
     startWebhookReceiver(),
-    startRedis(),
+    machines?.redis ?? startRedis(),
   ]);
+  const disk = { kind: "file", folder: machines?.folder, start: "all" };
   const env = {
     DATABASE_URL: postgres.url,
     ...(redis === null ? {} : { REDIS_URL: redis.proxiedUrl }),
     EDGE_API_URL: toPlatform.through(liar.url),
     EDGE_API_KEY: emulator.accessKey,
     EDGE_SHIELD_ZONES: ZONES.join(","),
-    ...writeSchedule(folder, { "poll-events": "*/2 * * * * *" }),
+    ...writeSchedule(folder, { "poll-events": "*/2 * * * * *" }, machines === null ? {} : { disk }),
     LONGWATCH_LOG_LEVEL: "warn",
     // Every replica has a data folder of its own, and all need the same key.
     LONGWATCH_PSEUDONYM_KEY: "pseudonym-key-of-every-replica-of-the-soak",
@@ -102,7 +111,9 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
   const onUnasked = (end: string) => void unaskedEnds.push(end);
   const replicas = Array.from({ length: options.replicas }, (_, index) => {
     const name = `replica ${index + 1}`;
-    return createSoakReplica(name, { ...env, LONGWATCH_DATA_DIR: path.join(folder, name) }, lines, onUnasked);
+    const roles = machines === null ? {} : { LONGWATCH_ROLES: ROLES[index % ROLES.length] ?? "" };
+    const own = { ...env, ...roles, LONGWATCH_DATA_DIR: path.join(folder, name) };
+    return createSoakReplica(name, own, lines, onUnasked);
   });
   return {
     emulator,
@@ -112,6 +123,7 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     liar,
     receiver,
     replicas,
+    machines,
     unaskedEnds,
     readLogs: () => lines.join(""),
     async close() {
