@@ -17,7 +17,8 @@ const WIDTH = 20;
 export function renderProgress({ done, total, rate }: Progress): string {
   const bar = drawBar(total <= 0 ? 0 : done / total);
   const counted = `${formatWhole(done)} of ${formatWhole(Math.max(total, done))} events`;
-  const speed = `${formatWhole(rate)}/s`;
+  // A standby that was promoted may have fewer events than the former primary.
+  const speed = `${formatWhole(Math.max(0, rate))}/s`;
   const left = remaining(total - done, rate);
   return [bar, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { KEPT_MS } from "#model/horizon.ts";
 import { ROUTES } from "../support/liar/lie.ts";
 import { createDice, type Dice } from "./dice.ts";
 import { checkEnds, type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
@@ -151,7 +152,12 @@ async function waitForCalm(
   world.emulator.clearFaults();
   world.liar.stop();
   world.receiver.answer(200);
-  const expected = await readShownEvents(world);
+  const shown = await readShownEvents(world);
+  // What a standby lacked when it was promoted cannot be copied again once the platform has forgotten it.
+  const fromMs = world.machines === null ? 0 : Date.now() - KEPT_MS;
+  const expected = new Map(
+    [...shown].map(([zone, events]) => [zone, events.filter(({ timestamp }) => timestamp >= fromMs)]),
+  );
   for (let isFirst = true; ; isFirst = false) {
     await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS, startedAt);
     await delay(15_000);
