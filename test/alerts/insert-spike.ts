@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import type { Queryable } from "#db/client.ts";
 import { type SpikeEvidence, spikes } from "#db/schema/spikes.ts";
 import { EVERYDAY, EVIDENCE } from "./support.ts";
@@ -39,4 +40,19 @@ export async function insertSpike(
   const id = inserted[0]?.id;
   if (id === undefined) throw new Error("no spike inserted");
   return id;
+}
+
+/**
+ * Copies the newest spike, in one statement, until there is one for each of so many rules. The numbers of their rules follow its own;
+ * together they open within `spreadMs`.
+ */
+export async function repeatSpike(db: Queryable, rules: number, spreadMs = 0): Promise<void> {
+  await db.execute(sql`
+    insert into spikes overriding system value
+    select copy.* from spikes s, generate_series(1, ${rules - 1}::integer) n,
+      lateral jsonb_populate_record(s, jsonb_build_object(
+        'id', nextval(pg_get_serial_sequence('spikes', 'id')),
+        'rule_id', (s.rule_id::integer + n)::text,
+        'opened_at', s.opened_at + n * ${spreadMs / rules}::float8 * interval '1 millisecond')) copy
+    where s.id = (select max(id) from spikes)`);
 }

@@ -15,6 +15,7 @@ import { alertMessage } from "#model/alert-message.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import { at, openAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
+import { repeatSpike } from "./insert-spike.ts";
 import { EVERYDAY } from "./support.ts";
 
 const { database, world } = await openAlertWorld();
@@ -142,13 +143,7 @@ test("1,000 rules that are part of an incident are one message per channel, and 
   const rows = Array.from({ length: 1_000 }, (_, index) => String(100_000 + index));
   const memberOf = await world.openSpike(0, incidentOf(attackerOf("203.0.113.9")));
   await world.openSpike(0, { ruleId: "100000", memberOf });
-  const template = (await world.spikes()).at(-1);
-  if (template === undefined) throw new Error("no spike");
-  const { id: _, ...values } = template;
-  for (let start = 1; start < rows.length; start += 500) {
-    const chunk = rows.slice(start, start + 500).map((ruleId) => ({ ...values, ruleId }));
-    await database.db.insert(spikes).values(chunk);
-  }
+  await repeatSpike(database.db, rows.length);
   await Promise.all([world.runAt(1), world.runAt(1)]);
   for (const channel of ["chat", "pager"]) {
     const messages = await outboxOf(channel);
@@ -165,7 +160,7 @@ test("1,000 rules that are part of an incident are one message per channel, and 
   expect(ends.map(({ reason }) => reason)).toEqual(["first", "resolved"]);
   expect(ends[1]?.members).toHaveLength(1_000);
   expect(await database.db.$count(alerts, eq(alerts.state, "resolved"))).toBe(1_001);
-}, 120_000);
+});
 
 test("messages and the details of open alerts count actions by the words of the configuration", async () => {
   const given = { ...routing(), actions: createActionStates({ stopped: ["allow"], through: [] }) };

@@ -10,9 +10,10 @@ import type { Notifier } from "#delivery/receivers/channel-definition.ts";
 import { email } from "#delivery/receivers/channels/email/email.ts";
 import { terminal } from "#delivery/receivers/channels/terminal/terminal.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { at, createAlertWorld } from "../alerts/alert-world.ts";
 import { attackerOf, incidentOf } from "../alerts/incident.ts";
-import { insertSpike } from "../alerts/insert-spike.ts";
+import { insertSpike, repeatSpike } from "../alerts/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { countNamed } from "./support/forms.ts";
 import { startMailServer } from "./support/mail-server.ts";
@@ -111,17 +112,7 @@ test("F63: when 5,000 rules of one incident spike within a minute, every rule is
     ...incidentOf(attackerOf("203.0.113.9")),
   });
   await insertSpike(database.db, { openedAt: at(0), ruleId: "100000", memberOf });
-  const template = (await world.spikes()).at(-1);
-  if (template === undefined) throw new Error("no spike");
-  const { id: _, ...values } = template;
-  for (let start = 1; start < RULES; start += 500) {
-    const chunk = Array.from({ length: Math.min(500, RULES - start) }, (__, index) => ({
-      ...values,
-      ruleId: String(100_000 + start + index),
-      openedAt: at((start + index) / RULES),
-    }));
-    await database.db.insert(spikes).values(chunk);
-  }
+  await repeatSpike(database.db, RULES, MINUTE_MS);
   const deliver = () =>
     createDeliverAlertsJob({ database, notifiers, log: pino({ level: "silent" }) }).run(
       {} as never,
