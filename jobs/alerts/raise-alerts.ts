@@ -3,9 +3,18 @@ import { notifiedChannels } from "#alerts/rules/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import type { Decision } from "#alerts/rules/decide.ts";
-import { type Decided, type Decisions, decideAll, isResolved, type Read } from "#alerts/rules/decide-all.ts";
+import {
+  alertOf,
+  type Decided,
+  type Decisions,
+  decideAll,
+  endTogether,
+  findDeciding,
+  findTakeOvers,
+  isResolved,
+  type Read,
+} from "#alerts/rules/decide-all.ts";
 import { headlineOf } from "#alerts/rules/message/headline.ts";
-import { alertOf, endTogether, findDeciding, findTakeOvers } from "#alerts/rules/one-cause.ts";
 import { routeSelf } from "#alerts/rules/self-alert.ts";
 import type { Silence } from "#alerts/rules/silence.ts";
 import { readAsks } from "#db/alerts/advice.ts";

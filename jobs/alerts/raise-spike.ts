@@ -9,11 +9,11 @@ import {
 import { type AlertSpike, toAlertSpike } from "#alerts/rules/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#alerts/rules/assess.ts";
 import { type Decision, decide } from "#alerts/rules/decide.ts";
+import { alertOf } from "#alerts/rules/decide-all.ts";
 import { buildMessage } from "#alerts/rules/message/build-message.ts";
 import { describeIncident } from "#alerts/rules/message/describe-incident.ts";
 import { describeDisagreement } from "#alerts/rules/message/headline.ts";
 import { addLinks } from "#alerts/rules/message/links.ts";
-import { alertOf } from "#alerts/rules/one-cause.ts";
 import { gradeByVerdict, toSituation } from "#alerts/rules/verdict-effects.ts";
 import { readAdviceText } from "#db/alerts/advice.ts";
 import {

@@ -38,7 +38,7 @@ import { eraseRecord } from "#people/rules/erasure-guard.ts";
 import { ERASED, isPseudonym } from "#people/rules/pseudonym.ts";
 import type { ArchiveStore } from "./archive-store.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./copy-records.ts";
-import { inLockedDay, type LockedDay, publishDay, sumFiles } from "./publish-day.ts";
+import { inLockedDay, type LockedDay, publishDay, sumFiles } from "./write-day.ts";
 
 /** The steps of rewriting a day, for tests that end the process at each of them. */
 export type RewriteStep = "locked" | "written" | "published" | "entered";

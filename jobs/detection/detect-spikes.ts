@@ -13,17 +13,19 @@ import {
   readStaleSeries,
 } from "#db/detection/spikes.ts";
 import { noteRising } from "#db/proof/platform-health.ts";
-import { assessSeries, countSenders, gradeSpike } from "#detection/rules/assess-series.ts";
-import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
-import { findCompared, joinRules } from "#detection/rules/incidents/member-share.ts";
-import { toIncident } from "#detection/rules/incidents/stored-incident.ts";
 import {
+  assessSeries,
+  countSenders,
+  gradeSpike,
   planTick,
   spanOfTick,
   spanTested,
   type TickInput,
   type TickSpan,
-} from "#detection/rules/plan-tick.ts";
+} from "#detection/rules/assess-series.ts";
+import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import { findCompared, joinRules } from "#detection/rules/incidents/member-share.ts";
+import { toIncident } from "#detection/rules/incidents/stored-incident.ts";
 import { toEpisode, toMinute } from "#detection/rules/stored-episode.ts";
 import { createThresholdCache, type ThresholdCache } from "#detection/rules/thresholds/thresholds.ts";
 import { MINUTE_MS } from "#lib/units.ts";

@@ -1,7 +1,7 @@
 import type { Queryable } from "#db/client.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { type HourCounts, readHourCounts } from "#db/detection/spikes.ts";
-import type { Candidate } from "#detection/rules/plan-tick.ts";
+import type { Candidate } from "#detection/rules/assess-series.ts";
 import {
   advanceHours,
   createHourHistory,

@@ -1,12 +1,10 @@
 import type { Database } from "#db/client.ts";
 import { readSourceEvents } from "#db/detection/source-events.ts";
 import { readMinuteCounts, type SpikeRow } from "#db/detection/spikes.ts";
-import { assessSeries } from "#detection/rules/assess-series.ts";
+import { assessSeries, spread, type TickInput, withoutAttacks } from "#detection/rules/assess-series.ts";
 import { toAttackHours } from "#detection/rules/backtest/backtest.ts";
-import type { Sensitivity } from "#detection/rules/detection-settings.ts";
-import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
+import { LONGEST_WINDOW, type Sensitivity } from "#detection/rules/detection-settings.ts";
 import type { RuleFinding } from "#detection/rules/find-late.ts";
-import { spread, type TickInput, withoutAttacks } from "#detection/rules/plan-tick.ts";
 import type { FiredMinute } from "#detection/rules/sources/judge-sources.ts";
 import { toMinute } from "#detection/rules/stored-episode.ts";
 import { createThresholdCache } from "#detection/rules/thresholds/thresholds.ts";

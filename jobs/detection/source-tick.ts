@@ -7,9 +7,9 @@ import {
   type ZoneState,
 } from "#db/detection/source-state.ts";
 import { readAttacks, readClosedSources, readOpenSources, type SpikeRow } from "#db/detection/spikes.ts";
+import { spanOfTick, type TickSpan } from "#detection/rules/assess-series.ts";
 import { toAttackHours } from "#detection/rules/backtest/backtest.ts";
 import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
-import { spanOfTick, type TickSpan } from "#detection/rules/plan-tick.ts";
 import { viewZone, type ZoneHour, type ZoneView } from "#detection/rules/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createKnownSources, type KnownSources } from "#model/known-source.ts";

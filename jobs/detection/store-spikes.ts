@@ -1,10 +1,9 @@
 import type { Queryable } from "#db/client.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import { openSpike, type RuleSpikeRow, type SpikeChange, updateSpikes } from "#db/detection/spikes.ts";
-import type { SeriesOutcome } from "#detection/rules/assess-series.ts";
+import type { Candidate, SeriesOutcome, TickSpan } from "#detection/rules/assess-series.ts";
 import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
 import type { Episode } from "#detection/rules/episode.ts";
-import type { Candidate, TickSpan } from "#detection/rules/plan-tick.ts";
 import {
   isNews,
   isSameEpisode,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type AlertRecord, type Mute, NOBODY, nextAlert } from "#alerts/rules/alert-record.ts";
 import { type AlertSpike, isSettled } from "#alerts/rules/alert-spike.ts";
-import { alertOf, endTogether, findDeciding, findTakeOvers } from "#alerts/rules/one-cause.ts";
+import { alertOf, endTogether, findDeciding, findTakeOvers } from "#alerts/rules/decide-all.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import { CHANGE_KINDS } from "#model/kinds.ts";

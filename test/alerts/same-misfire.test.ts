@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { type AlertRecord, NOBODY, nextAlert } from "#alerts/rules/alert-record.ts";
 import type { AlertSpike } from "#alerts/rules/alert-spike.ts";
-import { decideAll } from "#alerts/rules/decide-all.ts";
-import { alertOf } from "#alerts/rules/one-cause.ts";
+import { alertOf, decideAll } from "#alerts/rules/decide-all.ts";
 import { routeToAll } from "#alerts/rules/routing/routing.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { VerdictWord } from "#model/kinds.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { AlertContext } from "#alerts/operations/alert-context.ts";
 import { AlertDetail } from "#alerts/operations/alert-detail.ts";
+import { AlertContext } from "#alerts/operations/alerts.ts";
 import { Name, Text } from "#operations/fields.ts";
 import { OPERATIONS } from "#operations/index.ts";
 import { findUndecided, maskOutput } from "#operations/perform.ts";

@@ -275,11 +275,11 @@ function describeActed(
     return `alert #${id} is already acknowledged${whose}; the note of ${who} was added.\n`;
   }
   const channels = acted.channels.map((channel) => toLine(channel, 60)).join(", ");
-  const told =
+  const notified =
     channels === ""
       ? "; no channel had been notified of the alert"
       : `; channels to be notified: ${channels}`;
-  return `alert #${id} is ${state} by ${who}${state === "acknowledged" ? "" : told}.\n`;
+  return `alert #${id} is ${state} by ${who}${state === "acknowledged" ? "" : notified}.\n`;
 }
 
 function describeMarked(alertId: number, by: string, { result, mark, before, spikeIds }: Marked): string {

@@ -31,7 +31,7 @@ import type { QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { nameKnown, requireZone } from "#operations/require-known.ts";
 
-interface Asked {
+interface ReviewInput {
   readonly zoneId: number;
   readonly span: Span;
   /** The known sources of the configuration file. */
@@ -55,12 +55,12 @@ interface ReadRequests extends Pick<SenderKnowledge, "usual"> {
 /** Runs a statement over the requests of a span and returns its first column. */
 export async function readRequests(
   deps: SearchDeps,
-  asked: Asked,
+  input: ReviewInput,
   { texts = [], write }: Wanted,
   signal: AbortSignal,
 ): Promise<ReadRequests> {
-  const { zoneId, span } = asked;
-  const knowledge = await inSearchView(deps.queries, signal, (tx) => readKnowledge(tx, asked));
+  const { zoneId, span } = input;
+  const knowledge = await inSearchView(deps.queries, signal, (tx) => readKnowledge(tx, input));
   const options = { columns: CLASSIFIED_COLUMNS, signal };
   const { rows, days } = await readUnion(deps, [zoneId], { ...span, clauses: [] }, options, (source) => {
     const classified = classifyRequests(source, span, knowledge, texts);
@@ -94,7 +94,7 @@ function toClauses(known: readonly KnownSource[]): SenderKnowledge["known"] {
 
 async function readKnowledge(
   tx: Queryable,
-  { zoneId, span, knownSources, actions }: Asked,
+  { zoneId, span, knownSources, actions }: ReviewInput,
 ): Promise<SenderKnowledge> {
   const stored = (await listKnownSources(tx)).map(toKnownSource);
   const known = [...knownSources, ...stored].filter(

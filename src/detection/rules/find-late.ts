@@ -3,9 +3,9 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { CopiedHour } from "#model/covered-hour.ts";
 import { attackerIdOf, isActive, QUIET_MINUTES, type SeriesKey } from "#model/fingerprint.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
+import { TESTED_MINUTES } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
 import type { Attacker, Incident } from "./incidents/incident.ts";
-import { TESTED_MINUTES } from "./plan-tick.ts";
 import { toMinute } from "./stored-episode.ts";
 
 /** The platform shows an event for 72 hours. What a person brings from elsewhere is not judged. */

@@ -19,7 +19,7 @@ import { EventRow } from "#platform/contract/event-logs.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import { searchPages } from "#platform/search-event-logs.ts";
 import { splitSpan } from "#proof/rules/plan-search.ts";
-import { type Check, type Checked, type Difference, eachPart, findAskable, showIds } from "./check.ts";
+import { type Checked, type Compared, type Difference, eachPart, findAskable, showIds } from "./check.ts";
 
 const SAMPLED_HOURS = 3;
 
@@ -30,7 +30,7 @@ const SAMPLED_HOURS = 3;
 export async function checkIds(
   { db, zoneId, now, onStep, signal, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
-): Promise<Check> {
+): Promise<Compared> {
   const { askable, notes: leftOut } = findAskable(now, span);
   const notes = [...leftOut];
   const hours = askable === null ? [] : sampleHours(askable);
@@ -60,7 +60,6 @@ export async function checkIds(
     compared: `${many(hours.length, "hour")}, ${many(compared, "id")}`,
     differences,
     notes,
-    failure: null,
   };
 }
 
@@ -124,7 +123,7 @@ async function searchEvents(
 }
 
 /** Checks that every event that the list showed first has its record. */
-export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Promise<Compared> {
   const differences: Difference[] = [];
   let events = 0;
   const firstDay = (await listDays(db, "raw_blocks"))[0] ?? toDay(span.to);
@@ -156,7 +155,6 @@ export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Pr
     compared: `${many(events, "event")} of the list`,
     differences,
     notes: first > span.from ? [`before ${firstDay} UTC: records are past their retention`] : [],
-    failure: null,
   };
 }
 

@@ -16,11 +16,19 @@ import type { EdgeClient } from "#platform/edge-client.ts";
 import { EdgeError } from "#platform/edge-error.ts";
 import { CountsUnreadableError, compareCounts } from "#proof/rules/compare-counts.ts";
 import { findSealFaults } from "#proof/rules/judge-counts.ts";
-import { type Check, type Checked, type Difference, eachPart, findAskable, showIds } from "./check.ts";
+import {
+  type Check,
+  type Checked,
+  type Compared,
+  type Difference,
+  eachPart,
+  findAskable,
+  showIds,
+} from "./check.ts";
 import { checkIds, checkRecords } from "./check-events.ts";
 
 /** Compares the stored count of each hour with its events. */
-async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Compared> {
   const differences: Difference[] = [];
   let hours = 0;
   for (const part of eachPart(span, DAY_MS)) {
@@ -36,8 +44,6 @@ async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Che
     sides: ["events", "the hour's count"],
     compared: many(hours, "hour"),
     differences,
-    notes: [],
-    failure: null,
   };
 }
 
@@ -48,7 +54,7 @@ async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Che
 async function checkCounts(
   { db, zoneId, now, onStep, signal, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
-): Promise<Check> {
+): Promise<Compared> {
   const { askable, notes } = findAskable(now, span);
   const differences: Difference[] = [];
   const asked = { hours: 0, counts: 0 };
@@ -77,7 +83,6 @@ async function checkCounts(
     compared: `${many(asked.hours, "hour")}, ${many(asked.counts, "count")} of a rule in an hour`,
     differences,
     notes,
-    failure: null,
   };
 }
 
@@ -87,7 +92,7 @@ const SHOWN = 40;
  * Compares the platform's last daily counts with the stored events of sealed days. The platform's counts may be late and
  * may be counted in another way, so a higher count is a note and no difference.
  */
-async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
+async function checkDays({ db, zoneId, from, to }: Checked): Promise<Compared> {
   const { compared, beyond } = await compareDays(db, zoneId, { fromMs: from, toMs: to });
   const notes = beyond
     .slice(0, SHOWN)
@@ -106,7 +111,6 @@ async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
         : `${formatWhole(beyond.length)} higher on the platform`,
     differences: [],
     notes: more > 0 ? [...notes, `and ${formatWhole(more)} more`] : notes,
-    failure: null,
   };
 }
 
@@ -114,7 +118,7 @@ async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
  * Checks that each sealed hour still matches its seal: the same events, each once and with every dimension. The
  * platform's count at the seal must not be lower.
  */
-async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Compared> {
   const differences: Difference[] = [];
   const hours = await readCoverageHours(db, zoneId, span);
   const sealed = hours.filter(({ state }) => state === "sealed");
@@ -136,8 +140,6 @@ async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Che
     sides: ["its seal", "stored"],
     compared: many(sealed.length, "sealed hour"),
     differences,
-    notes: [],
-    failure: null,
   };
 }
 
@@ -148,7 +150,7 @@ const KEPT_HOURS = 8 * 24;
 async function checkSources(
   { db, zoneId, now, onStep, from, to }: Checked,
   fromFile: readonly KnownSource[],
-): Promise<Check> {
+): Promise<Compared> {
   onStep("sources", 0);
   const oldest = Math.floor(now / HOUR_MS) - KEPT_HOURS;
   const fromHour = Math.max(Math.floor(from / HOUR_MS), oldest);
@@ -167,15 +169,13 @@ async function checkSources(
       found: sum(stored),
       detail: "the largest counts of the hour, added up",
     })),
-    notes: [],
-    failure: null,
   };
 }
 
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 
 /** Compares the buckets of minutes, hours and days with their events. */
-async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Compared> {
   const differences: Difference[] = [];
   let days = 0;
   let pending = 0;
@@ -201,7 +201,6 @@ async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<C
     differences,
     notes:
       pending === 0 ? [] : [`${many(pending, "stale bucket")} not compared: the roll-up will update them`],
-    failure: null,
   };
 }
 
@@ -239,14 +238,14 @@ export async function runChecks({
   else
     for (const { name, check } of ofPlatform)
       checks.push(await askPlatform(name, () => check(checked, edge)));
-  for (const check of ofStore) checks.push(await check(checked));
+  for (const check of ofStore) checks.push({ ...NOTHING, ...(await check(checked)) });
   return checks;
 }
 
 /** Turns a failure of the platform into a failed check, so that the other checks still run. */
-async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
+async function askPlatform(name: string, check: () => Promise<Compared>): Promise<Check> {
   try {
-    return await check();
+    return { ...NOTHING, ...(await check()) };
   } catch (thrown) {
     if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
     return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };

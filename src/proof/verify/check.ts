@@ -42,6 +42,9 @@ export interface Check {
   readonly failure: string | null;
 }
 
+/** What a check says that ran to its end. */
+export type Compared = Omit<Check, "notes" | "failure"> & Partial<Pick<Check, "notes">>;
+
 /** The span that is checked: whole hours of one zone. */
 export interface Checked extends Span, Pick<QueryContext, "db" | "now" | "signal"> {
   readonly zoneId: number;

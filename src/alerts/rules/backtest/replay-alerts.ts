@@ -1,3 +1,4 @@
+import { alertOf, endTogether, findTakeOvers } from "#alerts/rules/decide-all.ts";
 import type { VerdictEvidence } from "#detection/rules/verdict/evidence.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { attackerIdOf, fingerprintOf } from "#model/fingerprint.ts";
@@ -6,7 +7,6 @@ import { leansBenign, type StoredVerdict } from "#model/verdict.ts";
 import { type AlertRecord, holdsAlert } from "../alert-record.ts";
 import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.ts";
 import { type Decisions, decideAll } from "../decide-all.ts";
-import { alertOf, endTogether, findTakeOvers } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
 import type { ReplayedMessage } from "./replay-incidents.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";

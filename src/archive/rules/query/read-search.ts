@@ -236,10 +236,10 @@ function shown(value: unknown): string {
 
 /** Returns readers of single members. Each adds mistakes to `mistakes` and returns a value of the right type. */
 function createReader(mistakes: Mistakes) {
-  let told = 0;
+  let found = 0;
   const wrong = (field: string, value: unknown, rule: string) => {
-    told += 1;
-    if (told > MAX_MISTAKES) return;
+    found += 1;
+    if (found > MAX_MISTAKES) return;
     (mistakes[field] ??= []).push(`The value ${shown(value)} is not valid: ${field} ${rule}.`);
   };
   return {

@@ -98,6 +98,6 @@ function open(
     hasColors: () => ("hasColors" in terminal ? (terminal.hasColors?.() ?? true) : true),
     command: OWN_COMMAND,
   };
-  const surroundings = { terminal: stream, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
-  return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, surroundings)]));
+  const context = { terminal: stream, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
+  return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, context)]));
 }

@@ -245,12 +245,12 @@ function tryChannels({ alerting, channels: { allowPrivate } }: Config, nowMs: nu
     hasColors: () => false,
     command: OWN_COMMAND,
   };
-  const surroundings = { terminal, clock: systemClock, network: { allowPrivateNetworks: allowPrivate } };
+  const context = { terminal, clock: systemClock, network: { allowPrivateNetworks: allowPrivate } };
   return alerting.channels.map((channel) => {
     const { name, kind } = channel;
     let failed: string | null = null;
     try {
-      openNotifier(channel, surroundings);
+      openNotifier(channel, context);
       findChannel(kind)?.render(buildTestMessage(name, nowMs, "first"), nowMs);
     } catch (thrown) {
       failed = thrown instanceof UsageError ? thrown.mistakes.join("; ") : describe(thrown);
