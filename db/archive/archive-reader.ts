@@ -10,7 +10,7 @@ import { createDuckdb, type Duckdb, type RunOptions } from "../duckdb/duckdb.ts"
 import { DuckdbError, type DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import type { ArchivedDay, ArchiveFile } from "./archived-days.ts";
 import { ArchiveDamagedError, bringFile, locateFile } from "./bring-file.ts";
-import { KeptFileError, type KeptHours, openKeptHours } from "./kept-hours.ts";
+import { KeptFileError, type KeptHours, openKeptHours } from "./kept-files.ts";
 
 /** Files of a bucket that one search fetches at once. */
 const MOST_FETCHES = 6;

@@ -2,17 +2,14 @@
  * Keeps what searches copy out of Postgres: files of sealed hours, which are read instead of their events until one of these events
  * changes. Postgres stays the truth. Without the files, searches take longer and find the same.
  */
-import { createHash, randomUUID } from "node:crypto";
-import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { getTableName, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { ServiceError } from "#lib/errors.ts";
-import { hashFile } from "#lib/files.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
-import { KEPT_FOLDER, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 import { type Span, startOfDay, toDay } from "#model/horizon.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
@@ -22,7 +19,8 @@ import { hourChanges, wafEvents } from "../schema/events.ts";
 import type { ArchiveReader } from "./archive-reader.ts";
 import { type ArchivedDay, readArchivedDays } from "./archived-days.ts";
 import { eventFormat, quote, writeEventsFile } from "./day-files.ts";
-import { copyEvents, type DayPart } from "./day-source.ts";
+import { copyEvents } from "./day-source.ts";
+import { keptFolder, type NewFile, nameOf, type Run, runOf } from "./kept-files.ts";
 import { inSearchView, toMoment } from "./search-condition.ts";
 
 /** A larger file takes too long to write within a search. */
@@ -33,127 +31,10 @@ const FEWEST_EVENTS = 500;
 const JOINED_EVENTS = 10_000;
 /** Files of the archive are joined from so many on. */
 const FEWEST_JOINED = 10;
-/** Of all files together. Beyond it, the oldest hours are removed. */
-const MOST_BYTES = 2_000_000_000;
-/** How long a process writes no file after it could not. */
-const PAUSE_MS = 5 * MINUTE_MS;
-/** A file that is being written for longer belongs to a process that was killed. */
-const LEFT_BEHIND_MS = HOUR_MS;
 /** Longer than a change takes to commit, and than the clocks of two machines differ. */
 const CLOCKS_MS = 10 * MINUTE_MS;
 
 const [w, c, f] = [alias(coverageWindows, "w"), alias(hourChanges, "c"), alias(archiveFiles, "f")];
-
-/** Consecutive sealed hours of a day of a zone, or of several. */
-interface Run extends DayPart {
-  readonly rows: number;
-  /** The archive days that are copied. Empty: the events are in Postgres. */
-  readonly sources: readonly ArchivedDay[];
-  /** Beginning of the file's name: the first hour and the zones, then a hash that changes with every change of the events. */
-  readonly place: string;
-  readonly version: string;
-}
-
-interface NewFile {
-  readonly run: Run;
-  readonly temporary: string;
-}
-
-/** The files of kept hours in a folder, which any number of processes share. */
-export interface KeptHours {
-  /** False for some minutes after a failure. */
-  mayWrite(): boolean;
-  fail(error: unknown): void;
-  /** Returns the files of these runs, as far as they are there and whole. */
-  find(runs: readonly Run[]): Promise<Map<Run, string>>;
-  /** Returns names for new files. */
-  begin(runs: readonly Run[]): Promise<NewFile[]>;
-  /** Publishes new files, and removes those that they replace. */
-  publish(files: readonly NewFile[]): Promise<void>;
-}
-
-/** Thrown when a kept file has disappeared or cannot be read. The same search can do without. */
-export class KeptFileError extends ServiceError {
-  override readonly name = "KeptFileError";
-  readonly code = "KEPT_FILE";
-  readonly disposition = "retry";
-}
-
-const keptFolder = (archiveFolder: string) => path.join(archiveFolder, TEMPORARY_FOLDER, KEPT_FOLDER);
-/** The place and version of the run that a file is of. */
-const runOf = (name: string) => name.split(".").slice(0, 3).join(".");
-const nameOf = ({ place, version }: Run) => `${place}.${version}`;
-
-/** Returns the kept hours of an archive folder. `onFailure` is called once. */
-export function openKeptHours(
-  archiveFolder: string,
-  { mostBytes = MOST_BYTES, onFailure }: { mostBytes?: number; onFailure?: (error: unknown) => void } = {},
-): KeptHours {
-  const folder = keptFolder(archiveFolder);
-  const remove = (name: string) => rm(path.join(folder, name), { force: true });
-  /** Size and times of the files that were found to match the hash in their name. */
-  const checked = new Map<string, string>();
-  let pausedUntil = 0;
-  let isReported = false;
-
-  async function isWhole(name: string): Promise<boolean> {
-    const { size, mtimeMs, ctimeMs, ino } = await stat(path.join(folder, name));
-    const stamp = [size, mtimeMs, ctimeMs, ino].join(" ");
-    if (checked.get(name) === stamp) return true;
-    const { sha256 } = await hashFile(path.join(folder, name));
-    checked.set(name, stamp);
-    if (name.endsWith(`.${sha256.slice(0, 16)}.parquet`)) return true;
-    checked.delete(name);
-    await remove(name);
-    return false;
-  }
-
-  /** Removes what killed writers left, and the oldest hours beyond the limit. */
-  async function trim(): Promise<void> {
-    let bytes = 0;
-    for (const name of (await readdir(folder)).sort().reverse()) {
-      const isFile = name.endsWith(".parquet");
-      const found = await stat(path.join(folder, name)).catch(() => null);
-      if (isFile) bytes += found?.size ?? 0;
-      const isLeft = found !== null && found.mtimeMs < Date.now() - LEFT_BEHIND_MS;
-      if (isFile ? bytes > mostBytes : isLeft) await remove(name);
-    }
-  }
-
-  return {
-    mayWrite: () => performance.now() >= pausedUntil,
-    fail(error) {
-      pausedUntil = performance.now() + PAUSE_MS;
-      if (!isReported) onFailure?.(error);
-      isReported = true;
-    },
-    async find(runs) {
-      const names = new Map((await readdir(folder).catch(() => [])).map((name) => [runOf(name), name]));
-      const found = new Map<Run, string>();
-      for (const run of runs) {
-        const name = names.get(nameOf(run));
-        if (name !== undefined && (await isWhole(name).catch(() => false)))
-          found.set(run, path.join(folder, name));
-      }
-      return found;
-    },
-    async begin(runs) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      return runs.map((run) => ({ run, temporary: path.join(folder, `${randomUUID()}.tmp`) }));
-    },
-    async publish(files) {
-      for (const { run, temporary } of files) {
-        await chmod(temporary, 0o600);
-        const { sha256 } = await hashFile(temporary);
-        const name = `${nameOf(run)}.${sha256.slice(0, 16)}.parquet`;
-        await rename(temporary, path.join(folder, name));
-        const others = (await readdir(folder)).filter((other) => other.startsWith(`${run.place}.`));
-        for (const other of others) if (other !== name) await remove(other);
-      }
-      await trim();
-    },
-  };
-}
 
 /**
  * Runs the statements of a search on one view of the data, with the days and hours that files answer for, oldest first: archive days,
@@ -390,9 +271,4 @@ export async function removeStaleHours(tx: Queryable, archiveFolder: string): Pr
     if (name.includes(".z") ? isOld : !valid.has(runOf(name)))
       await rm(path.join(folder, name), { force: true });
   }
-}
-
-/** Removes all kept files. */
-export function removeKeptHours(archiveFolder: string): Promise<void> {
-  return rm(keptFolder(archiveFolder), { recursive: true, force: true });
 }

@@ -7,7 +7,7 @@ import type { OpenedBlocks } from "#archive/rules/records/find-records.ts";
 import { type ColumnChoice, refuseColumns, type WrittenColumns } from "#archive/rules/records/to-row.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { countArchived, countStoredEvents, hasStoredEvents } from "#db/archive/archived-days.ts";
-import { KeptFileError } from "#db/archive/kept-hours.ts";
+import { KeptFileError } from "#db/archive/kept-files.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { COLUMN_NAMES, FIELD_NAMES } from "#model/fields.ts";
 import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";

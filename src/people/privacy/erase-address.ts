@@ -1,7 +1,7 @@
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import { isDayStored } from "#db/archive/hot-days.ts";
-import { removeKeptHours } from "#db/archive/kept-hours.ts";
+import { removeKeptHours } from "#db/archive/kept-files.ts";
 import { countFileAddresses } from "#db/archive/rewrite-files.ts";
 import type { Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/people/audit-trail.ts";
