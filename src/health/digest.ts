@@ -65,6 +65,7 @@ export const showDigest = defineQuery({
 });
 
 const CHANGED_RULES = 5;
+const CHANGED_ZONES = 5;
 const LISTED_RULES = 5;
 /** No list of silences, keys or exclusions is longer in practice. */
 const MOST = 1_000;
@@ -98,6 +99,17 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
   const unwatched = sum(within, "unwatched") + sum(within, "imported");
   const storage = span.zoneIds === null ? await readRoom(asked) : null;
   const changed = await readChangedRules(db, { ...span, zoneIds: compared, limit: CHANGED_RULES });
+  const changedZones = seen.map(({ zoneId }) => {
+    const of = (list: typeof days) => list.filter((day) => day.zoneId === zoneId);
+    const hoursBefore = of(before).reduce(
+      (all, { sealed, open, gap, imported }) => all + sealed + open + gap + imported,
+      0,
+    );
+    return { zoneId, total: sum(of(within), "stored"), before: sum(of(before), "stored"), hoursBefore };
+  });
+  // A week that is known in part counts as if the rest had been like it.
+  const changeOf = ({ total, before: known, hoursBefore }: (typeof changedZones)[number]) =>
+    hoursBefore === 0 ? 0 : Math.abs(total - (known * (toMs - fromMs)) / HOUR_MS / hoursBefore);
   const few = await listFewAddresses(db, span, LISTED_RULES);
   const silent = await listSilentRules(db, span, LISTED_RULES);
   const hide = <Rule extends { readonly ruleId: string }>(rule: Rule) => ({
@@ -113,6 +125,10 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
       total: sum(within, "stored"),
       before: seen.some(({ firstHour }) => firstHour < fromMs) ? sum(before, "stored") : null,
     },
+    changedZones: changedZones
+      .filter(({ total, before }) => total + before > 0)
+      .toSorted((a, b) => changeOf(b) - changeOf(a))
+      .slice(0, CHANGED_ZONES),
     changedRules: changed.map(hide),
     silentRules: silent.map(hide),
     alerts: await countAlerts(db, span),

@@ -22,6 +22,10 @@ export const weekFigures = z.object({
   events: z
     .object({ total: z.number(), before: z.number().nullable() })
     .describe("before: in the week before; null if nothing was watched then."),
+  changedZones: z
+    .array(z.object({ zoneId: z.number().int(), total: z.number(), before: z.number(), hoursBefore: count }))
+    .default([])
+    .describe("Zones that differ most from the week before, of which `hoursBefore` hours are known."),
   changedRules: z
     .array(z.object({ ...ofRule, total: z.number(), before: z.number() }))
     .describe("Rules that differ most from the week before, in zones that were watched all of it."),

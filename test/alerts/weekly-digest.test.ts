@@ -230,6 +230,27 @@ test("a quiet week says so in a few lines", async () => {
   ]);
 });
 
+test("zones are compared from the first week on, with the hours that are known of the week before", async () => {
+  const store = (zoneId: number, from: number, hours: number, storedCount: number) =>
+    database.db.insert(coverageWindows).values(
+      Array.from({ length: hours }, (_, n) => ({
+        ...hour(zoneId, from + n * HOUR_MS, "sealed"),
+        storedCount,
+      })),
+    );
+  await store(101, FROM, 168, 1);
+  await store(102, FROM - 84 * HOUR_MS, 84, 10);
+  await store(102, FROM, 168, 10);
+  await store(103, FROM - 168 * HOUR_MS, 168, 1);
+  await store(103, FROM, 168, 3);
+  const rows = describeWeek(await read(), {});
+  expect(rows.find(({ label }) => label === "Zones")?.lines.map(({ text }) => text)).toEqual([
+    "zone 103: 504 events after 168",
+    "zone 101: 168 events, nothing is known of the week before",
+    "zone 102: 1,680 events after 840 in the 84 known hours of the week before",
+  ]);
+});
+
 test("the first week counts from the first hour, and compares with no week before", async () => {
   await watch(101, TO - 30 * HOUR_MS);
   await count(101, "942100", 6, 10);
@@ -349,6 +370,7 @@ test.each(Object.entries(HOSTILE))("a rule called %s fits every channel and link
       gap: 0,
       unwatched: 0,
     },
+    changedZones: [{ zoneId: 101, total: 1, before: 0, hoursBefore: 0 }],
     silentRules: Array.from({ length: 5 }, () => ({ zoneId: 101, ruleId: text })),
     changedRules: Array.from({ length: 5 }, () => ({
       ...rule,

@@ -64,7 +64,7 @@ function describeProof({ hours: { passed, sealed, open, gap, unwatched } }: Week
 
 /** Returns the digest in words. A row without anything to say is left out. */
 export function describeWeek(figures: WeekFigures, zones: Zones): { label: string; lines: DigestLine[] }[] {
-  const { changedRules, silentRules, fewAddresses, hands } = figures;
+  const { changedZones, changedRules, silentRules, fewAddresses, hands } = figures;
   const ofRule = ({ zoneId, ruleId }: { zoneId: number; ruleId: string }, rest: string) => {
     const title = ruleTitle(ruleId);
     const name = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId, RULE_CHARS)}`;
@@ -81,6 +81,10 @@ export function describeWeek(figures: WeekFigures, zones: Zones): { label: strin
     Storage: describeStorage(figures).map(plain),
     "Next week":
       hands.length === 0 ? [plain("nothing needs a hand")] : [...hands.slice(0, MOST_HANDS), ...more],
+    Zones: changedZones.map(({ zoneId, ...zone }) => ({
+      text: `${nameZone(zoneId, zones[zoneId]?.name)}: ${describeChange(zone)}`,
+      page: `/?zone=${zoneId}`,
+    })),
     "Changed most": changedRules.map((one) =>
       ofRule(one, `${formatNumber(one.total)} events after ${formatNumber(one.before)}`),
     ),
@@ -99,6 +103,15 @@ export function toRulePage(zoneId: number, ruleId: string): string {
 
 function describeEvents({ events: { total, before } }: WeekFigures): string {
   return `${formatNumber(total)} (${before === null ? "nothing was watched" : formatNumber(before)} the week before)`;
+}
+
+const WEEK_HOURS = 168;
+
+function describeChange({ total, before, hoursBefore }: Omit<WeekFigures["changedZones"][number], "zoneId">) {
+  if (hoursBefore === 0) return `${many(total, "event")}, nothing is known of the week before`;
+  const known =
+    hoursBefore < WEEK_HOURS ? ` in the ${many(hoursBefore, "known hour")} of the week before` : "";
+  return `${many(total, "event")} after ${formatNumber(before)}${known}`;
 }
 
 function describeAlerts({ alerts }: WeekFigures): string {

@@ -1,4 +1,5 @@
 /** The queries of each subject. */
+
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useSpan } from "../state/span.ts";
 import { useZones } from "../state/zones.ts";
@@ -12,6 +13,7 @@ import {
   useOperation,
   useOperationPages,
 } from "./ask.ts";
+import { type EventScope } from "./search.ts";
 
 export type Alert = Item<"alerts.list">;
 export type AlertDetail = Output<"alerts.show">;
@@ -128,3 +130,10 @@ export function useOverview() {
     }),
   });
 }
+
+/** The same of other zones and another time. Nothing is asked without a zone. */
+export const useOverviewOf = ({ zones, fromMs, toMs }: Pick<EventScope, "zones" | "fromMs" | "toMs">) => {
+  const zone = zones.map(({ id }) => id).join(",");
+  const query = { zone, from: Math.floor(fromMs), to: Math.ceil(toMs) };
+  return useOperation("overview.show", query, { enabled: zone !== "", staleTime: 60_000 });
+};

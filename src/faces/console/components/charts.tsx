@@ -1,13 +1,17 @@
 /** Charts. The library that draws them is loaded when the first one is shown. */
 import { Skeleton } from "@mantine/core";
 import { lazy, Suspense, useMemo } from "react";
+import { DAY_MS } from "#lib/units.ts";
 import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
 import { type Known, markIncomplete } from "../api/of-zones.ts";
 import { useNotes } from "../api/queries.ts";
+import type { EventScope } from "../api/search.ts";
 import { filterAction } from "../state/filters.ts";
 import { useSpan } from "../state/span.ts";
-import { useZones } from "../state/zones.ts";
-import { ACTION_COLOURS } from "../style/words.ts";
+import { useUrlState } from "../state/url-state.ts";
+import { useZones, zoneTitle } from "../state/zones.ts";
+import { ACTION_COLOURS, formatCount } from "../style/words.ts";
+import { ChoiceMenu } from "./buttons.tsx";
 import type { NoteMark, TimeSeriesProps } from "./time-series.tsx";
 
 // Loaded while the page asks for the numbers of its first chart, not after them.
@@ -41,15 +45,69 @@ export function TimeSeries({ zone, ...props }: Omit<TimeSeriesProps, "notes"> & 
   );
 }
 
+type Counts = Readonly<Record<ActionClass, readonly number[]>>;
+
+/** The events of another time or zone, as a dashed line over the bars. */
+interface Against {
+  /** `a week earlier`. */
+  readonly words: string;
+  readonly total: number;
+  readonly counts: Counts;
+}
+
+/** The most zones that the menu names. */
+const MOST_ZONES = 20;
+
+/**
+ * What the plot of a page is compared with: the period before, a week earlier, or another zone. The choice is in the address.
+ * `words` are null without one.
+ */
+export function useAgainst({ zones, fromMs, toMs }: Pick<EventScope, "zones" | "fromMs" | "toMs">) {
+  const { params, change } = useUrlState();
+  const { all } = useZones();
+  const chosen = params.get("against");
+  const others = all.filter(({ id }) => !zones.some((zone) => zone.id === id));
+  const zone = others.find(({ id }) => String(id) === chosen);
+  const words = zone !== undefined ? `in ${zoneTitle(zone)}` : (WORDS[chosen ?? ""] ?? null);
+  const shiftMs = zone !== undefined ? 0 : chosen === "week" ? 7 * DAY_MS : toMs - fromMs;
+  const to = (against: string | null) => () => change({ against });
+  const items = {
+    "The period before": to("before"),
+    "A week earlier": to("week"),
+    ...Object.fromEntries(
+      others.slice(0, MOST_ZONES).map((one) => [`In ${zoneTitle(one)}`, to(String(one.id))]),
+    ),
+    ...(words === null ? {} : { Nothing: to(null) }),
+  };
+  return {
+    words,
+    zones: words === null ? [] : zone === undefined ? zones : [zone],
+    fromMs: fromMs - shiftMs,
+    toMs: toMs - shiftMs,
+    menu: (
+      <ChoiceMenu
+        size="xs"
+        label="Compare the plot"
+        word={words === null ? "Compare" : `Against ${words.replace(/^in /, "")}`}
+        items={items}
+      />
+    ),
+  };
+}
+
+const WORDS: Readonly<Record<string, string>> = { before: "the period before", week: "a week earlier" };
+
 interface Props extends Pick<TimeSeriesProps, "timesMs" | "widthMs" | "height" | "label" | "markers"> {
-  readonly counts: Readonly<Record<ActionClass, readonly number[]>>;
+  /** Null: nothing is compared, or it is not known yet. */
+  readonly against: Against | null;
+  readonly counts: Counts;
   /** Actions that are shown even without events. */
   readonly always: readonly ActionClass[];
   readonly known: Known;
 }
 
 /** Events over time by action. What is dragged is the new span of the page, a name of the legend is a filter. */
-export function ActionChart({ counts, always, known, ...chart }: Props) {
+export function ActionChart({ counts, always, known, against, label, ...chart }: Props) {
   const { timesMs, widthMs } = chart;
   const span = useSpan();
   const series = useMemo(() => {
@@ -58,11 +116,23 @@ export function ActionChart({ counts, always, known, ...chart }: Props) {
     );
     return shown.map((id) => ({ id, label: id, colour: ACTION_COLOURS[id], values: counts[id] }));
   }, [counts, always]);
+  const lines = useMemo(() => {
+    if (against === null) return [];
+    const values = timesMs.map((_, step) =>
+      ACTION_CLASSES.reduce((sum, name) => sum + (against.counts[name][step] ?? 0), 0),
+    );
+    const name = `${against.words}: ${formatCount(against.total)}`;
+    return [{ id: "against", label: name, colour: "var(--lw-dim)", isDashed: true, values }];
+  }, [against, timesMs]);
   const incomplete = useMemo(() => markIncomplete(timesMs, widthMs, known), [timesMs, widthMs, known]);
   return (
     <TimeSeries
       {...chart}
+      label={
+        against === null ? label : `${label}; a dashed line: ${formatCount(against.total)} ${against.words}`
+      }
       series={series}
+      lines={lines}
       incomplete={incomplete}
       onBrush={span.narrow}
       onWiden={span.widen}

@@ -252,10 +252,7 @@ function toOptions(
     ...(lines.length === 2 ? { bands: [{ series: [first, first + 1], fill: shade }] } : {}),
     hooks: {
       drawClear: [(plot) => shadeIncomplete(plot, latest.current, resolve("var(--lw-line-strong)"))],
-      draw: [
-        (plot) => drawMarkers(plot, latest.current.markers ?? [], resolve),
-        (plot) => drawNotes(plot, latest.current.notes, resolve("var(--lw-accent)")),
-      ],
+      draw: [(plot) => drawMarks(plot, latest.current, resolve)],
       setCursor: [(plot) => setPointed(plot.cursor.idx ?? null)],
       setSelect: [
         (plot) => {
@@ -315,58 +312,53 @@ function shadeIncomplete(
   ctx.restore();
 }
 
-function drawMarkers(plot: uPlot, markers: readonly Marker[], resolve: (colour: string) => string): void {
+/** How the line of a mark is drawn, and the shape on it. */
+const LOOKS = {
+  opened: { colour: "var(--lw-fire)", dash: [], isFilled: true },
+  resolved: { colour: "var(--lw-dim)", dash: [3, 3], isFilled: false },
+  note: { colour: "var(--lw-accent)", dash: [2, 4], isFilled: true },
+} as const;
+
+/** A triangle on top for an alert, a diamond on the axis of time for a note, and a line over the whole height. */
+function drawMarks(
+  plot: uPlot,
+  { markers = [], notes }: Pick<TimeSeriesProps, "markers" | "notes">,
+  resolve: (colour: string) => string,
+): void {
   const { ctx, bbox } = plot;
-  const size = 5 * devicePixelRatio;
+  const { top } = bbox;
+  const bottom = top + bbox.height;
+  const [large, small] = [5 * devicePixelRatio, 4 * devicePixelRatio];
   ctx.save();
-  for (const { atMs, kind } of markers) {
+  ctx.lineWidth = devicePixelRatio;
+  for (const { atMs, kind } of [...markers, ...notes.map(({ atMs }) => ({ atMs, kind: "note" as const }))]) {
     const x = plot.valToPos(atMs / 1_000, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    const colour = resolve(kind === "opened" ? "var(--lw-fire)" : "var(--lw-dim)");
-    ctx.strokeStyle = colour;
-    ctx.fillStyle = colour;
-    ctx.lineWidth = devicePixelRatio;
-    ctx.setLineDash(kind === "opened" ? [] : [3, 3]);
+    const { colour, dash, isFilled } = LOOKS[kind];
+    ctx.strokeStyle = resolve(colour);
+    ctx.fillStyle = ctx.strokeStyle;
+    ctx.setLineDash([...dash]);
     ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, bottom);
     ctx.stroke();
     ctx.setLineDash([]);
+    const triangle = [
+      [x - large, top - large],
+      [x + large, top - large],
+      [x, top + large * 0.6],
+    ] as const;
+    const diamond = [
+      [x, bottom - 2 * small],
+      [x + small, bottom - small],
+      [x, bottom],
+      [x - small, bottom - small],
+    ] as const;
     ctx.beginPath();
-    ctx.moveTo(x - size, bbox.top - size);
-    ctx.lineTo(x + size, bbox.top - size);
-    ctx.lineTo(x, bbox.top + size * 0.6);
+    for (const [left, down] of kind === "note" ? diamond : triangle) ctx.lineTo(left, down);
     ctx.closePath();
-    if (kind === "opened") ctx.fill();
+    if (isFilled) ctx.fill();
     else ctx.stroke();
-  }
-  ctx.restore();
-}
-
-/** A diamond on the axis of time, and a line up. */
-function drawNotes(plot: uPlot, notes: readonly NoteMark[], colour: string): void {
-  const { ctx, bbox } = plot;
-  const size = 4 * devicePixelRatio;
-  const bottom = bbox.top + bbox.height;
-  ctx.save();
-  ctx.strokeStyle = colour;
-  ctx.fillStyle = colour;
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([2, 4]);
-  for (const { atMs } of notes) {
-    const x = plot.valToPos(atMs / 1_000, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bottom);
-    ctx.stroke();
-    ctx.beginPath();
-    ctx.moveTo(x, bottom - 2 * size);
-    ctx.lineTo(x + size, bottom - size);
-    ctx.lineTo(x, bottom);
-    ctx.lineTo(x - size, bottom - size);
-    ctx.closePath();
-    ctx.fill();
   }
   ctx.restore();
 }

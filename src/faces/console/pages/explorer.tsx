@@ -5,7 +5,7 @@ import { FIELD_NAMES, toFieldName } from "#model/fields.ts";
 import { useCompleteness } from "../api/of-zones.ts";
 import { type EventRow, type EventScope, useEventCount, useHistogram, useTopList } from "../api/search.ts";
 import { Choices, SubtleButton } from "../components/buttons.tsx";
-import { ActionChart, chartHeight, Sparkline } from "../components/charts.tsx";
+import { ActionChart, chartHeight, Sparkline, useAgainst } from "../components/charts.tsx";
 import { ActionWord } from "../components/facts.tsx";
 import { Panel, QueryPanel } from "../components/panel.tsx";
 import { FilterValue } from "../components/payload.tsx";
@@ -78,6 +78,12 @@ const PLOT_PX = 120;
 function HistogramPanel({ scope }: { readonly scope: EventScope }) {
   const { fromMs, toMs, zones } = scope;
   const histogram = useHistogram(scope);
+  const { words, menu, ...other } = useAgainst(scope);
+  const before = useHistogram({ ...scope, ...other }).data;
+  const against = useMemo(
+    () => (before === undefined || words === null ? null : { words, ...before }),
+    [before, words],
+  );
   const known = useCompleteness(zones, scope).data;
   const { name } = useSpan();
   const { data } = histogram;
@@ -91,6 +97,7 @@ function HistogramPanel({ scope }: { readonly scope: EventScope }) {
           <Completeness of={known?.completeness} zones={zones.length} />
         </>
       }
+      actions={menu}
       query={histogram}
       height={chartHeight(PLOT_PX)}
       asking={`${length} of ${many(zones.length, "zone")}`}
@@ -101,6 +108,7 @@ function HistogramPanel({ scope }: { readonly scope: EventScope }) {
           {total === 0 ? <NoEvents scope={scope} /> : null}
           <ActionChart
             {...counted}
+            against={against}
             always={NONE}
             known={known}
             height={PLOT_PX}

@@ -31,6 +31,8 @@ import { formatDuration, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { ACTION_CLASSES, SPIKE_KINDS } from "#model/kinds.ts";
 import { describeLearning } from "#model/rules.ts";
+import { useOverviewOf } from "../api/queries.ts";
+import { useAgainst } from "../components/charts.tsx";
 import { Attention } from "./overview/attention.tsx";
 import { Against, ChangedRules } from "./overview/changed-rules.tsx";
 import classes from "./overview/overview.module.css";
@@ -191,6 +193,12 @@ function EventChart() {
     zone: only?.id ?? null,
   }).data?.items;
   const { data } = overview;
+  const { words, menu, ...other } = useAgainst({ zones, ...span });
+  const before = useOverviewOf(other).data;
+  const against = useMemo(
+    () => (before === undefined || words === null ? null : { words, ...sumUp(before) }),
+    [before, words],
+  );
   const counted = useMemo(() => (data === undefined ? null : sumUp(data)), [data]);
   const markers = useMemo(
     () =>
@@ -213,6 +221,7 @@ function EventChart() {
     <QueryPanel
       title="Events by action"
       about={about}
+      actions={menu}
       query={overview}
       height={chartHeight(PLOT_PX)}
       asking={`${length} of ${zones.length} zones`}
@@ -226,6 +235,7 @@ function EventChart() {
             ) : null}
             <ActionChart
               {...counted}
+              against={against}
               always={ALWAYS}
               known={known}
               markers={markers}
