@@ -48,8 +48,9 @@ function describeCounts(hours: readonly CoverageHour[]): string {
   const count = (status: HourStatus) => hours.filter(({ state }) => state === status).length;
   const gap = count("gap");
   const stored = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
+  const imported = count("imported") === 0 ? "" : `, ${count("imported")} imported`;
   const gaps = gap === 1 ? "1 hour lost" : `${gap} hours lost`;
-  return `${count("sealed")} sealed, ${count("searched")} searched, ${count("open")} open, ${gaps}; ${formatWhole(stored)} events`;
+  return `${count("sealed")} sealed, ${count("searched")} searched, ${count("open")} open, ${gaps}${imported}; ${formatWhole(stored)} events`;
 }
 
 /** Lists the reasons why hours of the zone are not sealed or not judged, and the hours that were reopened. */
