@@ -377,3 +377,6 @@ export type ExportFormName = (typeof EXPORT_FORMS)[number];
 /** The formats of an alert on the webhook channel. */
 export const ALERT_FORMATS = ["standard", "ocsf"] as const;
 export type AlertFormat = (typeof ALERT_FORMATS)[number];
+
+/** Whether the platform accepts the key of an account, or has answered 429. */
+export const ACCOUNT_STATES = ["ok", "refused", "paused"] as const;

@@ -4,6 +4,7 @@ import { readBudgets } from "#db/ingest/request-budgets.ts";
 import { readZoneHealth } from "#db/proof/platform-health.ts";
 import { isRefused } from "#jobs/health/conditions/service.ts";
 import { showTime } from "#lib/format.ts";
+import { ACCOUNT_STATES } from "#model/kinds.ts";
 import { maySeeZone } from "#operations/caller.ts";
 import { IsoTime, Name, toIsoOrNull } from "#operations/fields.ts";
 import { defineQuery, type QueryContext } from "#operations/operation.ts";
@@ -14,7 +15,7 @@ const Account = z
     host: Name.describe("Where its requests go."),
     zones: z.array(z.number().int()).describe("Those of the account that the key may see."),
     state: z
-      .enum(["ok", "refused", "paused"])
+      .enum(ACCOUNT_STATES)
       .describe("refused: the platform refuses the key for a zone. paused: the platform has answered 429."),
     refusedSince: IsoTime.nullable(),
     polledThrough: IsoTime.nullable().describe("Until when the zone is polled that is polled least."),

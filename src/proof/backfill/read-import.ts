@@ -8,6 +8,7 @@ import { formatBytes } from "#lib/disk.ts";
 import { toError } from "#lib/errors.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import { FIELDS, type FieldName, toFieldName } from "#model/fields.ts";
+import type { EventRoute } from "#model/kinds.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { DIMENSIONS, EventRow } from "#platform/contract/event-logs.ts";
 import { CsvFileError, type ExportColumns, readCsv, toEpochMs, toExportEvent } from "./read-csv.ts";
@@ -225,7 +226,7 @@ function toFlatRow(values: ReadonlyMap<string, unknown>, line: number, raw: Buff
 
 /** Reads a row as a page of one entry. Its age is checked later. */
 function readOne(
-  route: "list" | "search",
+  route: EventRoute,
   entry: unknown,
   raw: Buffer,
   source: RowSource & Pick<Parameters<typeof readPage>[1], "reader">,
