@@ -100,7 +100,7 @@ export async function startStandbyPair({ bin }: OlderServer): Promise<StandbyPai
     { database = "postgres", values = [] }: { database?: string; values?: unknown[] | undefined } = {},
   ): Promise<Row[]> {
     const url = `postgres://longwatch@127.0.0.1:${port}/${database}`;
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
     client.on("error", () => undefined);
     try {
       await client.connect();
