@@ -254,7 +254,8 @@ export function testCoveragePage(
     expect(await page.getByRole("button", { name: /^Verify now/ }).count()).toBe(0);
     await show(page, { name: "keys", path: "/operations?tab=keys" });
     const tabs = await page.getByRole("tab").allInnerTexts();
-    expect(tabs).toEqual(["Channels", "Routing", "Jobs", "Sessions", "Known sources", "Exclusions", "Notes"]);
+    const lists = ["Accounts", "Known sources", "Custom conditions", "Exclusions", "Notes"];
+    expect(tabs).toEqual(["Channels", "Routing", "Jobs", "Sessions", ...lists]);
     await page.getByText("terminal").first().waitFor();
     expect(await page.getByRole("button", { name: /Send a test/ }).count()).toBe(0);
   });
