@@ -188,7 +188,6 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["words.ts", "the reasons of a message that a person has to notice"],
   ["hour-contents.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event that a look fills"],
-  ["read-import.ts", "the names of columns in files, and the keys that they have here"],
   ["queries.ts", "the groups that the overview compares"],
   ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
   ["classify-requests.ts", "the texts of a request that a finding may name"],
