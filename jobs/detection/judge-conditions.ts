@@ -1,15 +1,8 @@
-import { hash } from "node:crypto";
 import { z } from "zod";
-import {
-  clausesOf,
-  createMatcher,
-  type EventTexts,
-  textsOf,
-} from "#archive/rules/query/custom-conditions.ts";
+import { clausesOf } from "#archive/rules/query/custom-conditions.ts";
 import type { Queryable } from "#db/client.ts";
 import { readChangedMinutes } from "#db/delivery/forwarding/forward-cursors.ts";
 import {
-  type CountedMinute,
   countBySearch,
   listCountedZones,
   listCustomConditions,
@@ -17,10 +10,8 @@ import {
   readConditionSpikes,
   readConditionsVersion,
   readCountedMinutes,
-  readMinutes,
   removeCountedZone,
   removeCounts,
-  replaceMinutes,
   storeCountedZone,
 } from "#db/detection/custom-conditions.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
@@ -29,28 +20,33 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { type Firing, findFirings, unknownMinutes } from "#detection/rules/find-firings.ts";
 import { viewZone } from "#detection/rules/zone-view.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { inTurns } from "#lib/waiting.ts";
 import {
   type CustomCondition,
   conditionRule,
   countsOf,
-  distinctColumn,
   isOfZone,
   MOST_CONDITIONS,
   MOST_DISTINCT,
 } from "#model/custom-condition.ts";
-import type { SearchColumn } from "#model/fields.ts";
-import type { SearchClause } from "#model/search-condition.ts";
 import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import type { JobContext } from "../context.ts";
+import {
+  type Counter,
+  countRun,
+  mergeConditions,
+  startOfMinute,
+  toPlan,
+  toRuns,
+  type ZonePlan,
+  type ZoneTurn,
+} from "./count-conditions.ts";
 import { readThrough } from "./detect-rule-changes.ts";
 
 /** Late events still raise an alert of a window that ended so long ago: Longwatch may have been down for a night. */
 const LATE_MS = DAY_MS;
-/** Searches and changed minutes of one transaction, and minutes that are read at once. */
+/** Searches and changed minutes of one transaction. */
 const SEARCHES_PER_TURN = 20;
 const MINUTES_PER_TURN = 60;
-const MINUTES_PER_RUN = 10;
 const SPARKLINE_MINUTES = 60;
 const EVIDENCE_EVERY_MS = 5 * MINUTE_MS;
 /** Spikes of one turn whose evidence is collected, which takes Postgres some 30 ms each. The others follow in later turns. */
@@ -58,21 +54,6 @@ const EVIDENCE_PER_TURN = 10;
 
 export interface JudgeConditionsDeps
   extends Pick<JobContext, "database" | "clock" | "log" | "zoneIds" | "afterSpikes" | "conditions"> {}
-
-/** Counts of one search, which conditions with other limits share. */
-interface Counter {
-  readonly counts: string;
-  readonly clauses: readonly SearchClause[];
-  readonly distinct: SearchColumn | null;
-  /** The longest window of its conditions. */
-  readonly withinMinutes: number;
-}
-
-interface ZonePlan {
-  readonly conditions: readonly CustomCondition[];
-  readonly counters: readonly Counter[];
-  readonly match: (event: EventTexts) => Counter[];
-}
 
 /**
  * Counts what custom conditions find, minute by minute, and opens and closes their spikes. A changed minute is counted anew, so
@@ -141,34 +122,6 @@ function createPlans({ database: { db }, conditions, log }: JudgeConditionsDeps)
   };
 }
 
-/** Returns the conditions of the file, and those that people added under other names. */
-function mergeConditions(
-  fromFile: readonly CustomCondition[],
-  added: readonly { readonly condition: CustomCondition }[],
-): CustomCondition[] {
-  const names = new Set(fromFile.map(({ name }) => name));
-  return [...fromFile, ...added.flatMap(({ condition }) => (names.has(condition.name) ? [] : [condition]))];
-}
-
-/** Returns what has to be counted for the conditions of a zone. */
-function toPlan(conditions: readonly CustomCondition[]): ZonePlan {
-  const byCounts = Map.groupBy(conditions, countsOf);
-  const counters = Array.from(byCounts, ([counts, [first, ...others]]): Counter[] => {
-    if (first === undefined) return [];
-    const distinct = first.distinct === null ? null : distinctColumn(first.distinct);
-    const withinMinutes = Math.max(...[first, ...others].map((one) => one.withinMinutes));
-    return [{ counts, clauses: clausesOf(first), distinct, withinMinutes }];
-  }).flat();
-  const match = createMatcher(counters.map((key) => ({ key, clauses: key.clauses })));
-  return { conditions, counters, match };
-}
-
-interface ZoneTurn {
-  readonly zoneId: number;
-  readonly plan: ZonePlan;
-  readonly clock: () => number;
-}
-
 /** Returns how many spikes opened, changed or closed, and whether further changes wait. */
 async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: number; isBehind: boolean }> {
   const { zoneId, plan, clock } = turn;
@@ -204,58 +157,6 @@ async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: numb
     await removeCounts(tx, zoneId, kept);
   }
   return { changed: await judgeCounts(tx, turn, { nowMs, longest, isBehind }), isBehind };
-}
-
-function startOfMinute(atMs: number): number {
-  return atMs - (atMs % MINUTE_MS);
-}
-
-/** Returns the starts of minutes, epoch ms, in runs without a gap that are read at once. */
-function toRuns(minutes: readonly number[]): number[][] {
-  const runs: number[][] = [];
-  for (const minute of minutes.toSorted((a, b) => a - b)) {
-    const last = runs.at(-1);
-    const isNext = last?.at(-1) === minute - MINUTE_MS && last.length < MINUTES_PER_RUN;
-    if (isNext) last.push(minute);
-    else runs.push([minute]);
-  }
-  return runs;
-}
-
-/** Counts the minutes of a run anew. */
-async function countRun(tx: Queryable, { zoneId, plan }: ZoneTurn, run: readonly number[]): Promise<void> {
-  const found = new Map(run.map((minute) => [minute, new Map() as Found]));
-  const [fromMs = 0] = run;
-  for await (const part of readMinutes(tx, zoneId, { fromMs, toMs: fromMs + run.length * MINUTE_MS }))
-    for await (const some of inTurns(part))
-      for (const { logId, at, ...event } of some) {
-        const texts = textsOf({ ...event, zone: String(zoneId), log_id: logId, request_id: "" });
-        countEvent(plan, texts, found.get(startOfMinute(at)) ?? new Map());
-      }
-  const counted = Array.from(found, ([minuteMs, counters]) =>
-    Array.from(counters, ([{ counts, distinct }, { count, values }]): CountedMinute => {
-      return { counts, minuteMs, count, values: distinct === null ? null : [...values] };
-    }),
-  );
-  await replaceMinutes(tx, zoneId, run, counted.flat());
-}
-
-/** What counters have counted in a minute. */
-type Found = Map<Counter, { count: number; readonly values: Set<number> }>;
-
-function countEvent({ match }: Pick<ZonePlan, "match">, event: EventTexts, found: Found): void {
-  for (const counter of match(event)) {
-    const one = found.get(counter) ?? { count: 0, values: new Set<number>() };
-    found.set(counter, one);
-    one.count += 1;
-    const value = counter.distinct === null ? "" : event.of(counter.distinct);
-    if (value !== "" && one.values.size <= MOST_DISTINCT) one.values.add(hashValue(value));
-  }
-}
-
-/** A short name, and no secret: `countBySearch` computes the same in SQL. */
-function hashValue(text: string): number {
-  return hash("md5", text, "buffer").readUIntBE(0, 6);
 }
 
 type ConditionSpike =
