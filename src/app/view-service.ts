@@ -3,6 +3,7 @@
 import { accountsOf, type Config, zonesOf } from "#config/config.ts";
 import type { Account } from "#config/file/accounts-entry.ts";
 import { readDiskSpace } from "#lib/disk.ts";
+import { DEFAULT_ACCOUNT } from "#model/zones.ts";
 import type { ServiceView } from "#operations/service-life.ts";
 import { describeBucket } from "#store/bucket/bucket.ts";
 import { findCluster } from "#store/embedded/place-cluster.ts";
@@ -13,7 +14,9 @@ type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs"
 /** Returns what operations show of the settings. The accounts are those of the platform: the emulator has one of its own. */
 export function viewSettings(
   { archive, databaseUrl, dataDir, pollEveryMs, retention, settings }: Viewed,
-  accounts: readonly Account[],
+  accounts: readonly (Pick<Account, "name" | "zoneIds" | "requestsPerSecond"> & {
+    readonly url: string | null;
+  })[],
 ) {
   const { bucket, folder, hotDays, isWritten } = archive;
   return {
@@ -22,17 +25,28 @@ export function viewSettings(
     readDisk: () => (databaseUrl === null ? readDiskSpace(findCluster(dataDir)) : null),
     accounts: accounts.map((account) => {
       const { name, url, zoneIds } = account;
-      return { name, host: new URL(url).host, zoneIds, budget: toRequestBudget(account) };
+      return {
+        name,
+        host: url === null ? null : new URL(url).host,
+        zoneIds,
+        budget: toRequestBudget(account),
+      };
     }),
     retention,
     settings,
   };
 }
 
-/** Returns the service as a process sees it that only has its settings: a command. */
-export function viewService(config: Config, accounts = accountsOf(config)): ServiceView {
+/**
+ * Returns the service as a process sees it that only has its settings: a command. The variables of the account `default` may be
+ * set where the service runs and not here.
+ */
+export function viewService(config: Config, accounts: readonly Account[] = accountsOf(config)): ServiceView {
+  const { url, zones: zoneIds, requestsPerSecond } = config.edge;
+  const viewed =
+    accounts.length > 0 ? accounts : [{ name: DEFAULT_ACCOUNT, url, zoneIds, requestsPerSecond }];
   return {
-    ...viewSettings(config, accounts),
+    ...viewSettings(config, viewed),
     alerting: () => config.alerting,
     configuredChannels: () => configuredChannels(config),
     notifiers: new Map(),

@@ -22,7 +22,8 @@ export interface JobRuns {
 
 interface ViewedAccount {
   readonly name: string;
-  readonly host: string;
+  /** Null where only the service knows the address. */
+  readonly host: string | null;
   readonly zoneIds: readonly number[];
   readonly budget: RequestBudget;
 }

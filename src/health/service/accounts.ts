@@ -12,7 +12,7 @@ import { defineQuery, type QueryContext } from "#operations/operation.ts";
 const Account = z
   .object({
     name: Name.describe("default is the account of EDGE_API_KEY."),
-    host: Name.describe("Where its requests go."),
+    host: Name.nullable().describe("Where its requests go; null where only the service knows it."),
     zones: z.array(z.number().int()).describe("Those of the account that the key may see."),
     state: z
       .enum(ACCOUNT_STATES)
@@ -38,7 +38,7 @@ export const listAccounts = defineQuery({
     help: "The configuration file has the accounts (docs/scaling.md). POLLED is that of the zone that is polled least.",
     columns: [
       { head: "ACCOUNT", get: ({ name }) => name },
-      { head: "PLATFORM", get: ({ host }) => host },
+      { head: "PLATFORM", get: ({ host }) => host ?? "-" },
       { head: "ZONES", get: ({ zones }) => String(zones.length) },
       { head: "STATE", get: ({ state }) => ({ text: state, style: state === "ok" ? "green" : "red" }) },
       {
