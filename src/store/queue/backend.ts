@@ -91,9 +91,12 @@ export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
     : redisBackend(options.redis, options.prefix ?? "{longwatch}");
 }
 
+/** Returns the pause before an attempt to connect, in ms. BullMQ's own pauses grow to 20 s, and a failover is over sooner. */
+const pauseBefore = (attempt: number) => Math.min(1_000 * 2 ** (attempt - 1), 5_000);
+
 function redisBackend(address: RedisAddress, prefix: string): QueueBackend {
   // A producer must fail rather than wait forever; a worker's blocking connection must wait forever.
-  const connection = toRedisConnection(address);
+  const connection = { ...toRedisConnection(address), retryStrategy: pauseBefore };
   const producer = { ...connection, maxRetriesPerRequest: 1, enableOfflineQueue: false };
   const consumer = { ...connection, maxRetriesPerRequest: null };
   return {
