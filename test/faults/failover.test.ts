@@ -1,11 +1,10 @@
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { acquireLease, renewLease } from "#db/postgres/leases.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { openEmulator } from "../emulator/support.ts";
-import { atEnd } from "../support/at-end.ts";
 import { findOlderServer } from "../support/older-postgres.ts";
 import { soakTest } from "../support/sample.ts";
 import { type StandbyPair, startStandbyPair } from "../support/standby-pair.ts";
@@ -19,9 +18,11 @@ const ttlMs = 60_000;
 let pair: StandbyPair;
 
 beforeAll(async () => {
-  if (typeof server === "string") return;
-  pair = await startStandbyPair(server);
-  atEnd(() => pair.stop());
+  if (typeof server !== "string") pair = await startStandbyPair(server);
+});
+
+afterAll(async () => {
+  if (typeof server !== "string") await pair.stop();
 });
 
 /** Opens a database of its own on the pair. */
