@@ -10,9 +10,15 @@ import type { Queryable } from "#db/client.ts";
 import { type CountedMinute, readMinutes, replaceMinutes } from "#db/detection/custom-conditions.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { inTurns } from "#lib/waiting.ts";
-import { type CustomCondition, countsOf, distinctColumn, MOST_DISTINCT } from "#model/custom-condition.ts";
+import { type CustomCondition, distinctColumn, MOST_DISTINCT } from "#model/custom-condition.ts";
 import type { SearchColumn } from "#model/fields.ts";
+import { digest } from "#model/fingerprint.ts";
 import type { SearchClause } from "#model/search-condition.ts";
+
+/** Returns the name of what is counted for a condition: conditions that differ in the limit only share their counts. */
+export function countsOf({ filters, query, distinct }: CustomCondition): string {
+  return digest([query, distinct, ...filters]);
+}
 
 /** Minutes that are read at once. */
 const MINUTES_PER_RUN = 10;

@@ -23,7 +23,6 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import {
   type CustomCondition,
   conditionRule,
-  countsOf,
   isOfZone,
   MOST_CONDITIONS,
   MOST_DISTINCT,
@@ -33,6 +32,7 @@ import type { JobContext } from "../context.ts";
 import {
   type Counter,
   countRun,
+  countsOf,
   mergeConditions,
   startOfMinute,
   toPlan,

@@ -2,7 +2,6 @@
 import { formatDuration, formatWhole, many } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { FIELDS, type FieldName } from "./fields.ts";
-import { digest } from "./fingerprint.ts";
 import type { SpikeSeverity } from "./kinds.ts";
 
 /** A condition of a person. It is judged in each zone by itself, because an alert has one zone. */
@@ -35,11 +34,6 @@ const RULE_PREFIX = "condition:";
 /** Returns the rule id of the spikes of a condition, which no rule has and which is the alert's name for silences. */
 export function conditionRule({ name }: Pick<CustomCondition, "name">): string {
   return `${RULE_PREFIX}${name}`;
-}
-
-/** Returns the name of what is counted for a condition: conditions that differ in the limit only share their counts. */
-export function countsOf({ filters, query, distinct }: CustomCondition): string {
-  return digest([query, distinct, ...filters]);
 }
 
 /** Returns whether the condition is judged in this zone. */
