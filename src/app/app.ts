@@ -341,8 +341,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
 
-function describeEmulator({ url, key, requestsPerSecond }: Platform["accounts"][0]) {
-  return { url, accessKey: key.reveal(), requestsPerSecond };
+function describeEmulator({ url, key, requestsPerSecond, zoneIds }: Platform["accounts"][0]) {
+  return { url, accessKey: key.reveal(), requestsPerSecond, zones: [...zoneIds] };
 }
 
 /** Reports a failed query of the clock, which runs every minute: the database is down or does not answer. */

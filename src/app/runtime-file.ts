@@ -12,7 +12,12 @@ const Runtime = z.object({
   consoleUrl: z.string().nullable().optional(),
   /** The emulator that replaces the platform; its key is valid for nothing else. */
   emulator: z
-    .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })
+    .object({
+      url: z.string(),
+      accessKey: z.string(),
+      requestsPerSecond: z.number(),
+      zones: z.array(z.number()).default([]),
+    })
     .nullable()
     .default(null),
   /** The configuration file of the service, absolute; null without one, or if the service is of an older version. */

@@ -74,6 +74,6 @@ export function parseConfigOfService(own: NodeJS.ProcessEnv): Config {
 export function useRunningEmulator(config: Config): Config {
   const emulator = accountsOf(config).length === 0 ? readRuntimeFile(config.dataDir)?.emulator : null;
   if (emulator === null || emulator === undefined) return config;
-  const { url, accessKey, requestsPerSecond } = emulator;
-  return { ...config, edge: { ...config.edge, url, key: createSecret(accessKey), requestsPerSecond } };
+  const { url, accessKey, requestsPerSecond, zones } = emulator;
+  return { ...config, edge: { ...config.edge, url, key: createSecret(accessKey), requestsPerSecond, zones } };
 }
