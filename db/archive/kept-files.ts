@@ -9,7 +9,7 @@ import { KEPT_FOLDER, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 import type { ArchivedDay } from "./archived-days.ts";
 import type { DayPart } from "./day-source.ts";
 
-/** Of all files together. Beyond it, the oldest hours are removed. */
+/** The most bytes of all kept files. The files of the oldest hours are removed when there are more. */
 const MOST_BYTES = 2_000_000_000;
 /** How long a process writes no file after it could not. */
 const PAUSE_MS = 5 * MINUTE_MS;

@@ -4,6 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { CustomCondition } from "#model/custom-condition.ts";
 import { columnOf, type SearchColumn, toColumnSql } from "#model/fields.ts";
 import type { SearchClause } from "#model/search-condition.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { isAsked } from "../archive/search-condition.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
@@ -93,18 +94,10 @@ export async function removeCountedZone(tx: Queryable, zoneId: number): Promise<
 }
 
 /** The columns of events that clauses can test. Parts of the URL are computed from it. */
-export interface ConditionEvent {
-  readonly feature: string | null;
-  readonly ruleId: string | null;
-  readonly ip: string | null;
-  readonly ja4: string | null;
-  readonly ua: string | null;
-  readonly url: string | null;
-  readonly asn: string | null;
-  readonly country: string | null;
-  readonly action: string | null;
-  readonly message: string | null;
-  readonly logId: string;
+export interface ConditionEvent
+  extends Pick<WafEvent, "feature" | "ruleId" | "ip" | "ja4" | "ua" | "url" | "asn" | "country">,
+    Pick<WafEvent, "action" | "message" | "logId"> {
+  /** Epoch ms. */
   readonly at: number;
 }
 

@@ -200,8 +200,8 @@ export const conditionZones = pgTable("condition_zones", {
 });
 
 /**
- * What a custom condition counted in a minute. Written by judge-conditions, which counts a changed minute anew, and removed by it
- * after the condition's window and a day. Holds hashes of values, which an erasure deletes.
+ * The count of one custom condition in one minute. judge-conditions writes it, replaces it if events of the minute change, and removes
+ * it after the condition's window and a day. Holds hashes of values, which an erasure deletes.
  */
 export const conditionMinutes = pgTable(
   "condition_minutes",

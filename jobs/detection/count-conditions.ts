@@ -1,4 +1,4 @@
-/** What custom conditions find in the minutes of a zone. */
+/** Counts the events of a zone that custom conditions match, minute by minute. */
 import { hash } from "node:crypto";
 import {
   clausesOf,
@@ -104,7 +104,7 @@ export async function countRun(
   await replaceMinutes(tx, zoneId, run, counted.flat());
 }
 
-/** What counters have counted in a minute. */
+/** The count of each counter in one minute. */
 type Found = Map<Counter, { count: number; readonly values: Set<number> }>;
 
 function countEvent({ match }: Pick<ZonePlan, "match">, event: EventTexts, found: Found): void {

@@ -25,7 +25,7 @@ import {
 } from "#model/custom-condition.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { SPIKE_SEVERITIES } from "#model/kinds.ts";
-import { type Caller, maySeeZone } from "#operations/caller.ts";
+import { type Caller, maySeeAll, maySeeSome, pickSeen } from "#operations/caller.ts";
 import { Name, notFound, pageOf, requireEveryZone, Text, Time, ZoneIds } from "#operations/fields.ts";
 import { type Column, defineChange, defineQuery, type QueryContext } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
@@ -234,7 +234,7 @@ const remove = defineChange({
   run: async ({ caller, tx, service, enqueue, afterCommit }, { name }) => {
     const row = (await listCustomConditions(tx)).find((one) => one.name === name);
     if (row === undefined) refuseTaken(service.alerting().conditions, name);
-    if (row === undefined || !isSeen(row.condition, caller)) throw notFound(`condition ${name}`);
+    if (row === undefined || !maySeeSome(caller, row.condition.zoneIds)) throw notFound(`condition ${name}`);
     refuseForeign(caller, row.condition);
     await deleteCustomCondition(tx, name);
     afterCommit(() => enqueue("judge-conditions", {}));
@@ -266,30 +266,22 @@ interface Found {
 }
 
 function toItem({ condition, createdBy }: Found, caller: Caller, holdsIn: readonly number[]): Item[] {
-  if (!isSeen(condition, caller)) return [];
-  // A caller learns of no other zones.
-  const seen = (zones: readonly number[]) => zones.filter((zone) => maySeeZone(caller, zone));
-  const zoneIds = condition.zoneIds === null ? null : seen(condition.zoneIds);
+  if (!maySeeSome(caller, condition.zoneIds)) return [];
   return [
     {
       ...condition,
       filters: [...condition.filters],
-      zoneIds,
-      holdsIn: seen(holdsIn),
+      zoneIds: condition.zoneIds === null ? null : pickSeen(caller, condition.zoneIds),
+      holdsIn: pickSeen(caller, holdsIn),
       isOfFile: createdBy === null,
       createdBy,
     },
   ];
 }
 
-function isSeen({ zoneIds }: CustomCondition, caller: Caller): boolean {
-  return zoneIds === null || zoneIds.some((zone) => maySeeZone(caller, zone));
-}
-
 /** @throws {Refusal} 403 unless the key is for all zones of the condition */
 function refuseForeign(caller: Caller, { zoneIds }: CustomCondition): void {
-  if (caller.zoneIds !== null && zoneIds?.every((zone) => maySeeZone(caller, zone)) !== true)
-    requireEveryZone(caller);
+  if (!maySeeAll(caller, zoneIds)) requireEveryZone(caller);
 }
 
 /** @throws {Refusal} 409 for the name of a condition of the file */

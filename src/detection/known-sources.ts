@@ -15,7 +15,7 @@ import { toLine } from "#lib/text.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import { isAddressPattern } from "#model/subject.ts";
-import { type Caller, maySeeZone } from "#operations/caller.ts";
+import { type Caller, maySeeAll, maySeeSome, pickSeen } from "#operations/caller.ts";
 import {
   IsoTime,
   lineOf,
@@ -27,7 +27,7 @@ import {
   toIsoOrNull,
   ZoneNumber,
 } from "#operations/fields.ts";
-import { type Column, defineChange, defineQuery, type QueryContext } from "#operations/operation.ts";
+import { type Column, defineChange, defineQuery } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { requireZone } from "#operations/require-known.ts";
 
@@ -165,7 +165,7 @@ const removeKnown = defineChange({
   run: async ({ caller, tx }, { id }) => {
     const row = (await listKnownSources(tx)).find((one) => one.id === id);
     const zoneIds = row === undefined ? null : toKnownSource(row).zoneIds;
-    if (row === undefined || !isSeen(zoneIds, caller)) throw notFound(`known source ${id}`);
+    if (row === undefined || !maySeeSome(caller, zoneIds)) throw notFound(`known source ${id}`);
     refuseForeign(caller, zoneIds);
     if ((await deleteKnownSource(tx, id)) === null) throw notFound(`known source ${id}`);
     return {
@@ -214,15 +214,10 @@ function toFound(row: KnownSourceRow): Found {
 }
 
 function toItem({ one, id, by }: Found, caller: Caller): Item[] {
-  if (!isSeen(one.zoneIds, caller)) return [];
+  if (!maySeeSome(caller, one.zoneIds)) return [];
   const { kind, pattern, reason, untilMs } = one;
-  // A caller learns of no other zones.
-  const zoneIds = one.zoneIds?.filter((zone) => maySeeZone(caller, zone)) ?? null;
+  const zoneIds = one.zoneIds === null ? null : pickSeen(caller, one.zoneIds);
   return [{ id, kind, pattern, zoneIds, reason, until: toIsoOrNull(untilMs), createdBy: by }];
-}
-
-function isSeen(zoneIds: readonly number[] | null, caller: QueryContext["caller"]): boolean {
-  return zoneIds === null || zoneIds.some((zone) => maySeeZone(caller, zone));
 }
 
 /** A masked key may not ask about whole addresses, and an alert without the source would answer. */
@@ -233,9 +228,9 @@ function refuseAddress({ masked }: Caller, { kind, pattern }: Wanted): void {
 
 /** A key for some zones names sources of those zones only. */
 function refuseForeign(caller: Caller, zoneIds: readonly number[] | null): void {
-  if (caller.zoneIds === null || zoneIds?.every((zone) => maySeeZone(caller, zone)) === true) return;
+  if (maySeeAll(caller, zoneIds)) return;
   throw new Refusal(403, {
-    detail: `This key is for zone ${caller.zoneIds.join(", ")} only. A known source that is added or removed with this key must be of one of these zones.`,
+    detail: `This key is for zone ${caller.zoneIds?.join(", ")} only. A known source that is added or removed with this key must be of one of these zones.`,
   });
 }
 

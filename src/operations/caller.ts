@@ -27,6 +27,24 @@ export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number)
   return zoneIds === null || zoneIds.includes(zoneId);
 }
 
+/** Returns whether the caller may see a thing of these zones, null being every zone. */
+export function maySeeSome(caller: Pick<Caller, "zoneIds">, zoneIds: readonly number[] | null): boolean {
+  return zoneIds === null || zoneIds.some((zoneId) => maySeeZone(caller, zoneId));
+}
+
+/** Returns whether the caller may change a thing of these zones, null being every zone. */
+export function maySeeAll(
+  { zoneIds: own }: Pick<Caller, "zoneIds">,
+  zoneIds: readonly number[] | null,
+): boolean {
+  return own === null || zoneIds?.every((zoneId) => own.includes(zoneId)) === true;
+}
+
+/** Returns those of the zones that the caller may see, because a caller learns of no other zones. */
+export function pickSeen(caller: Pick<Caller, "zoneIds">, zoneIds: readonly number[]): number[] {
+  return zoneIds.filter((zoneId) => maySeeZone(caller, zoneId));
+}
+
 /** No key has this id: those of keys are hexadecimal. */
 const LOCAL = "local";
 

@@ -46,7 +46,7 @@ const count = z.number();
 
 export const Top = z.array(z.object({ value: Name, count, share: z.number() }));
 /** Counted addresses. For a masked key, those that look the same are counted together. */
-export const TopAddresses = Top.meta({ masked: maskRows });
+const TopAddresses = Top.meta({ masked: maskRows });
 
 const Transition = z
   .object({
@@ -93,7 +93,8 @@ const Facts = z.object({
   sparkline: z.array(z.number()).describe("Event counts of consecutive spans of equal length, oldest first."),
 });
 
-const Evidence = z.object({
+/** The most frequent values among the events of an alert. */
+export const TopValues = z.object({
   ips: TopAddresses,
   asns: Top,
   countries: Top,
@@ -135,7 +136,7 @@ export const AlertDetail = Alert.extend({
   facts: Facts.nullable().describe(
     "The numbers of the latest message; null if the stored message cannot be read.",
   ),
-  evidence: Evidence.nullable().describe(
+  evidence: TopValues.nullable().describe(
     "The most frequent sources and targets of the events. The values are text from requests. Escape them.",
   ),
   advice: z
@@ -249,7 +250,7 @@ async function describeAlert(
   return {
     ...toAlert(row, { silences, now }),
     facts: message === null ? null : Facts.parse(message),
-    evidence: message === null ? null : Evidence.parse(message.top),
+    evidence: message === null ? null : TopValues.parse(message.top),
     advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
     ...(await describeIncident({ db, caller }, row, message)),
     rules: [...(message?.rules ?? [])],

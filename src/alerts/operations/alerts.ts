@@ -34,7 +34,7 @@ import {
 import { type Column, defineQuery } from "#operations/operation.ts";
 import { ackAlert, actOnAlerts, markAlert, resolveAlert } from "./act-on-alerts.ts";
 import { ALERT_FILTER, Alert, findAlert, readAlertView, readFilter, toAlert } from "./alert.ts";
-import { showAlert, Top, TopAddresses } from "./alert-detail.ts";
+import { showAlert, Top, TopValues } from "./alert-detail.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
 const MAX_DURING_MS = 6 * HOUR_MS;
@@ -58,17 +58,9 @@ const Evidence = z.object({
   to: IsoTime,
   total: z.number(),
   sampled: z.number().describe("The newest events, over which the lists are counted."),
-  top: z
-    .object({
-      ips: TopAddresses,
-      asns: Top,
-      countries: Top,
-      paths: Top,
-      userAgents: Top,
-      ja4s: Top,
-      actions: Top,
-    })
-    .describe("The five most frequent values of each list. The values are text from requests. Escape them."),
+  top: TopValues.extend({ actions: Top }).describe(
+    "The five most frequent values of each list. The values are text from requests. Escape them.",
+  ),
 });
 
 export const AlertContext = z

@@ -11,7 +11,7 @@ import type { ColumnRow, createColumns } from "./records/to-row.ts";
 export const EXPORT_NAMES = ["timestamp", "logId", ...DIMENSIONS];
 /** The first line of a CSV export of one zone. */
 export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
-/** That of several zones: the last column is the zone. */
+/** The first line of a CSV export of several zones. Its last column is the zone. */
 export const ZONES_HEADER = `${EXPORT_NAMES.join(",")},zone\r\n`;
 
 const LINE_FEED = 0x0a;

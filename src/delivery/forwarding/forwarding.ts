@@ -5,7 +5,7 @@ import { readClosed, readHoursAgain } from "#db/delivery/forwarding/forward-hour
 import { listForwardedHours, openArrivals, removeRefusals } from "#db/delivery/forwarding/forward-report.ts";
 import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { maySeeZone } from "#operations/caller.ts";
+import { maySeeAll } from "#operations/caller.ts";
 import { Moment, toIso, toIsoOrNull, visibleZones, ZoneNumber } from "#operations/fields.ts";
 import { defineChange } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
@@ -46,8 +46,7 @@ const retryForwarding = defineChange({
     const { tx, caller } = changing;
     const { config } = await requireDestination(changing, destination);
     // The pause is that of every zone of the destination.
-    const isTried =
-      caller.zoneIds === null || config?.zones?.every((zone) => maySeeZone(caller, zone)) === true;
+    const isTried = maySeeAll(caller, config?.zones ?? null);
     if (isTried) await tryNow(tx, destination);
     const removed = await removeRefusals(tx, destination, caller.zoneIds);
     for (const [zoneId, found] of Map.groupBy(removed, (one) => one.zoneId)) {

@@ -2,7 +2,7 @@
 import { type CustomCondition, holds } from "#model/custom-condition.ts";
 import type { ZoneView } from "./zone-view.ts";
 
-/** What a condition counted in a minute. Minutes are numbered since the epoch, and ones without a count are left out. */
+/** The count of a condition in a minute. Minutes are numbered from the epoch. Those without an event are left out. */
 export interface MinuteCount {
   readonly minute: number;
   readonly count: number;

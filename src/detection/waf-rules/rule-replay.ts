@@ -138,7 +138,7 @@ function toYaml(zone: number, rule: string, { z, floor }: z.infer<typeof Replaye
 
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
 const MAX_POINTS = 5_000;
-/** Of all zones together. */
+/** The most points of all zones together. */
 const MAX_ALL_POINTS = 50_000;
 
 const Point = z.object({

@@ -11,7 +11,6 @@ import { type Imported, importFile } from "#health/backup/import-events.ts";
 import { ARCHIVE_LEASE } from "#jobs/archive/archive-store.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { escapeText } from "#lib/text.ts";
-import { nameKnown } from "#operations/require-known.ts";
 import { createPseudonymKeyring } from "#people/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#people/rules/erasure-guard.ts";
 import { CsvFileError } from "#proof/backfill/read-csv.ts";
@@ -90,7 +89,6 @@ export const importCommand = defineTask({
             retention: config.retention,
             partitions: createPartitionKeeper(database),
             openKey: keyring.open,
-            knownZones: nameKnown(zoneIds),
           };
           let bytes = 0;
           const draw = (read: number) => {

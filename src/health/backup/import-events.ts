@@ -28,6 +28,7 @@ import { escapeText, shortenText } from "#lib/text.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour, toDay } from "#model/horizon.ts";
 import { daysOf, spanOf, type WafEvent } from "#model/waf-event.ts";
+import { nameKnown } from "#operations/require-known.ts";
 import { isFullAddress, type PseudonymKey, toPseudonym } from "#people/rules/pseudonym.ts";
 import { keptFrom, type Retention } from "#people/rules/retention.ts";
 import { type ImportedRow, readBytes, readRows } from "#proof/backfill/read-import.ts";
@@ -52,11 +53,9 @@ export interface ImportDeps {
   readonly retention: Retention;
   /** The zones that are known, of which rows are accepted. */
   readonly zoneIds: readonly number[];
-  /** Names the known zones, for the rule. */
-  readonly knownZones: string;
 }
 
-/** What has become of the rows. */
+/** How many rows of the files were stored, and why the others were not. */
 export interface Imported {
   rows: number;
   stored: number;
@@ -146,7 +145,7 @@ async function storeRows(
           row,
           text === ""
             ? "the row names no zone; give --zone"
-            : `zone ${shortenText(text, MOST_ZONE_CHARS)} must be a shield zone that is configured or has stored data (${deps.knownZones})`,
+            : `zone ${shortenText(text, MOST_ZONE_CHARS)} must be a shield zone that is configured or has stored data (${nameKnown(deps.zoneIds)})`,
         );
   }
 }
@@ -197,14 +196,11 @@ async function storeZone(
       for (const day of restored) {
         // The minutes of an archive day may be deleted, and its hours would be the sums of the others.
         const touched = events.filter(({ occurredAt }) => toDay(occurredAt) === day);
-        const cells = touched.map(
-          (event) => `${new Date(event.occurredAt).getUTCHours()} ${event.ruleId ?? ""}`,
-        );
-        const read = (cell: string) => ({
-          hour: Number.parseInt(cell, 10),
-          ruleId: cell.replace(/^\d+ /, ""),
+        const cells = touched.map(({ occurredAt, ruleId }) => {
+          return { hour: new Date(occurredAt).getUTCHours(), ruleId: ruleId ?? "" };
         });
-        await recountHours(tx, { zoneId, day }, [...new Set(cells)].map(read));
+        const once = new Map(cells.map((cell) => [`${cell.hour} ${cell.ruleId}`, cell]));
+        await recountHours(tx, { zoneId, day }, [...once.values()]);
       }
     }),
   );

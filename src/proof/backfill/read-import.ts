@@ -21,7 +21,7 @@ const MAX_KEPT_BYTES = 65_536;
 const MAX_RATIO = 300;
 const FREE_BYTES = 64 * 1_024 * 1_024;
 
-/** What is read with a row. */
+/** Facts of the import that a row lacks. */
 interface RowSource {
   /** Epoch ms. */
   readonly receivedAt: number;

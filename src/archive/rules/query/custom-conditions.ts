@@ -143,7 +143,7 @@ export function textsOf(event: MatchedEvent): EventTexts {
   };
 }
 
-/** What a search selects, and a name for it. */
+/** The clauses of a search, and the key that the matcher returns for it. */
 interface Selection<Key> {
   readonly key: Key;
   readonly clauses: readonly SearchClause[];

@@ -33,7 +33,7 @@ export interface Target {
 
 /** An export that is asked for. */
 export interface WantedExport extends ExportText {
-  /** As `read.zones` returns it. */
+  /** The numbers of the zones, separated by commas, or `all`. */
   readonly zone: string;
   readonly plan: SearchPlan;
   /** Null: the standard output. */

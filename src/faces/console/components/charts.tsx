@@ -59,8 +59,8 @@ interface Against {
 const MOST_ZONES = 20;
 
 /**
- * What the plot of a page is compared with: the period before, a week earlier, or another zone. The choice is in the address.
- * `words` are null without one.
+ * Returns the second line of a page's plot: of the period before, a week earlier, or another zone. The page's address has the choice.
+ * `words` are null if there is none.
  */
 export function useAgainst({ zones, fromMs, toMs }: Pick<EventScope, "zones" | "fromMs" | "toMs">) {
   const { params, change } = useUrlState();
