@@ -15,9 +15,9 @@ import type { SearchColumn } from "#model/fields.ts";
 import { digest } from "#model/fingerprint.ts";
 import type { SearchClause } from "#model/search-condition.ts";
 
-/** Returns the name of what is counted for a condition: conditions that differ in the limit only share their counts. */
-export function countsOf({ filters, query, distinct }: CustomCondition): string {
-  return digest([query, distinct, ...filters]);
+/** Returns the name of what is counted for a condition: conditions that differ in the limit only share their counts, but an absence has its own. */
+export function countsOf({ filters, query, distinct, moreThan }: CustomCondition): string {
+  return digest([query, distinct, ...filters, ...(moreThan === null ? [null] : [])]);
 }
 
 /** Minutes that are read at once. */
@@ -28,6 +28,8 @@ export interface Counter {
   readonly counts: string;
   readonly clauses: readonly SearchClause[];
   readonly distinct: SearchColumn | null;
+  /** True: what came before the first window is counted, too, because the absence may have begun there. */
+  readonly isAbsence: boolean;
   /** The longest window of its conditions. */
   readonly withinMinutes: number;
 }
@@ -54,7 +56,9 @@ export function toPlan(conditions: readonly CustomCondition[]): ZonePlan {
     if (first === undefined) return [];
     const distinct = first.distinct === null ? null : distinctColumn(first.distinct);
     const withinMinutes = Math.max(...[first, ...others].map((one) => one.withinMinutes));
-    return [{ counts, clauses: clausesOf(first), distinct, withinMinutes }];
+    return [
+      { counts, clauses: clausesOf(first), distinct, isAbsence: first.moreThan === null, withinMinutes },
+    ];
   }).flat();
   const match = createMatcher(counters.map((key) => ({ key, clauses: key.clauses })));
   return { conditions, counters, match };

@@ -27,7 +27,7 @@ import {
   profileHours,
 } from "#detection/rules/silence-watch.ts";
 import { toSourceAddress } from "#detection/rules/sources/source-event.ts";
-import { viewZone, type ZoneView } from "#detection/rules/zone-view.ts";
+import { readThrough, viewZone, type ZoneView } from "#detection/rules/zone-view.ts";
 import type { JobContext } from "#jobs/context.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
@@ -143,8 +143,6 @@ async function findFlips(
 }
 
 const WEEK_MS = HISTORY_HOURS * HOUR_MS;
-/** A zone that was not read for longer has no level, so none of its rules is judged. */
-const READ_WITHIN_MINUTES = 60;
 /** At the busiest time of a day more is missing than on average. */
 const LEAST_ON_AVERAGE = LEAST_MISSING / 8;
 /** Maximum number of rules that are judged in one run, those that miss most first. */
@@ -199,14 +197,6 @@ async function findSilentRules(
     }
   }
   return found;
-}
-
-/** Returns the end of the zone's known minutes; null if the last hour has none. */
-export function readThrough({ isTestable }: ZoneView, nowMs: number): number | null {
-  const endMinute = Math.floor(nowMs / MINUTE_MS);
-  for (let minute = endMinute - 1; minute >= endMinute - READ_WITHIN_MINUTES; minute -= 1)
-    if (isTestable(minute)) return minute + 1;
-  return null;
 }
 
 async function readLevel(

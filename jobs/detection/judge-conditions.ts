@@ -17,8 +17,7 @@ import {
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { openSpike, readSearchedThrough, updateSpike } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { type Firing, findFirings, unknownMinutes } from "#detection/rules/find-firings.ts";
-import { viewZone } from "#detection/rules/zone-view.ts";
+import { type Firing, findFirings, viewSilence } from "#detection/rules/find-firings.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import {
   type CustomCondition,
@@ -40,7 +39,6 @@ import {
   type ZonePlan,
   type ZoneTurn,
 } from "./count-conditions.ts";
-import { readThrough } from "./detect-rule-changes.ts";
 
 /** Late events still raise an alert of a window that ended so long ago: Longwatch may have been down for a night. */
 const LATE_MS = DAY_MS;
@@ -138,7 +136,8 @@ async function judgeZone(tx: Queryable, turn: ZoneTurn): Promise<{ changed: numb
   const fresh = plan.counters.filter((counter) => !known.has(nameOf(counter)));
   for (const counter of fresh.slice(0, SEARCHES_PER_TURN)) {
     known.add(nameOf(counter));
-    const fromMs = startOfMinute(nowMs) - (counter.withinMinutes - 1) * MINUTE_MS;
+    const lateMs = counter.isAbsence ? LATE_MS : 0;
+    const fromMs = startOfMinute(nowMs) - lateMs - (counter.withinMinutes - 1) * MINUTE_MS;
     await countBySearch(tx, zoneId, { ...counter, most: MOST_DISTINCT + 1, fromMs, toMs: nowMs });
   }
   const counted = plan.counters.map(nameOf).filter((name) => known.has(name));
@@ -171,22 +170,33 @@ async function judgeCounts(
   const fromMs = nowMs - LATE_MS;
   const rows = await readCountedMinutes(tx, zoneId, fromMs - longest * MINUTE_MS);
   const spikes = await readConditionSpikes(tx, zoneId, fromMs);
+  const span = { fromMs: fromMs - longest * MINUTE_MS, nowMs };
+  const hours = { afterMs: span.fromMs - HOUR_MS, untilMs: nowMs, zoneId };
   const silence = plan.conditions.some(({ moreThan }) => moreThan === null)
-    ? await readSilence(tx, zoneId, { fromMs: fromMs - longest * MINUTE_MS, nowMs })
+    ? viewSilence(await readSearchedThrough(tx, hours), span)
     : null;
   let changed = 0;
   const evidence = { left: EVIDENCE_PER_TURN };
   for (const condition of plan.conditions) {
     const isAbsence = condition.moreThan === null;
-    if (isAbsence && (silence === null || isBehind)) continue;
+    if (isAbsence && isBehind) continue;
+    const spike = spikes.get(conditionRule(condition)) ?? null;
+    const openedMs = spike?.closedAt === null ? spike.openedAt.getTime() : Number.POSITIVE_INFINITY;
     const counted = (rows.get(countsOf(condition)) ?? []).map(({ minuteMs, ...one }) => {
       return { ...one, minute: minuteMs / MINUTE_MS };
     });
     const minutes = isAbsence ? [...counted, ...(silence?.unknown ?? [])] : counted;
-    const to = isAbsence ? (silence?.through ?? 0) : Math.floor(nowMs / MINUTE_MS) + 1;
+    // An event ends an absence, also while the newest minutes are not all known.
+    const last = counted.reduce((latest, { minute }) => Math.max(latest, minute), 0);
+    if (isAbsence && silence === null && (last + 1) * MINUTE_MS < openedMs) continue;
+    const to = isAbsence ? Math.max(silence?.through ?? 0, last + 1) : Math.floor(nowMs / MINUTE_MS) + 1;
     const from = Math.floor(fromMs / MINUTE_MS) - (isAbsence ? condition.withinMinutes : 0);
-    const firing = findFirings(minutes, condition, { from, to }).at(-1) ?? null;
-    const spike = spikes.get(conditionRule(condition)) ?? null;
+    const firings = findFirings(minutes, condition, { from, to });
+    // An absence that was over before the latest one is told as over.
+    const own = isAbsence
+      ? firings.find((one) => one.to === null || one.to * MINUTE_MS >= openedMs)
+      : undefined;
+    const firing = own ?? firings.at(-1) ?? null;
     // Minutes that are not counted yet could only add to what holds.
     if (isBehind && (spike?.closedAt === null || firing?.to !== null)) continue;
     const given = { zoneId, condition, firing, spike, counted, nowMs, evidence };
@@ -201,22 +211,6 @@ async function judgeCounts(
         await updateSpike(tx, id, { closedAt: new Date(nowMs), judgedThrough: new Date(nowMs) }),
       );
   return changed;
-}
-
-/**
- * Returns the end of the minutes whose events are known, and the minutes of hours that are not, in which nothing can be said to be
- * absent; null if the last hour was not read.
- */
-async function readSilence(
-  tx: Queryable,
-  zoneId: number,
-  { fromMs, nowMs }: { fromMs: number; nowMs: number },
-) {
-  const covered = await readSearchedThrough(tx, { afterMs: fromMs - HOUR_MS, untilMs: nowMs, zoneId });
-  const view = viewZone(covered, nowMs);
-  const through = readThrough(view, nowMs);
-  if (through === null) return null;
-  return { through, unknown: unknownMinutes(view, Math.floor(fromMs / MINUTE_MS), through) };
 }
 
 interface Judged {

@@ -97,7 +97,9 @@ const WRITTEN = {
     .optional()
     .describe("field:op:value[,value], as search takes it; not- before op excludes. All filters must match."),
   query: z.string().max(10_000).optional().describe("Text in address, rule, URL, user agent or message."),
-  zone: ZoneIds.default("all"),
+  zone: ZoneIds.default("all").describe(
+    "Id of the shield zone, several with commas, or all. Each zone is counted by itself: counts are not added up.",
+  ),
   moreThan: z
     .int()
     .min(0)
@@ -182,7 +184,7 @@ const add = defineChange({
       "conditions add login-spray --filter path:eq:/login --distinct address --more-than 200 --within 15m",
       "conditions add shop-is-silent --absent --zone 101 --within 6h",
     ],
-    help: "A late event counts in the minute in which it happened. Its window raises an alert if it ended within a day.",
+    help: "Each zone is counted by itself, also of several zones. A late event counts in the minute in which it happened. Its window raises an alert if it ended within a day.",
     say: ({ condition, isAdded, backTest: tested }) =>
       `condition ${condition.name} ${isAdded ? "is added" : "is not added (dry run)"}: ${describeLimit(condition)}, of ${toLine(describeQuery(condition), 500)}.\n${sayBackTest(tested)}`,
   },

@@ -7,8 +7,7 @@ import { readUnion } from "#archive/search/read-union.ts";
 import { planNative, priceSearch } from "#archive/search/searching.ts";
 import { countStoredEvents } from "#db/archive/archived-days.ts";
 import { readSearchedThrough } from "#db/detection/spikes.ts";
-import { findFirings, type MinuteCount, unknownMinutes } from "#detection/rules/find-firings.ts";
-import { viewZone } from "#detection/rules/zone-view.ts";
+import { findFirings, type MinuteCount, viewSilence } from "#detection/rules/find-firings.ts";
 import { formatShare, formatWhole, many, showTime } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type CustomCondition, distinctColumn } from "#model/custom-condition.ts";
@@ -27,6 +26,8 @@ const MOST_SHOWN = 20;
 /** A search that finds nearly everything is a mistake in the search. A young zone may have few events. */
 const NEARLY_ALL = 0.99;
 const LEAST_EVENTS = 1_000;
+/** No minute was read, so nothing can be said to be absent. */
+const NEVER = { through: 0, unknown: [] };
 
 const count = z.number().int();
 
@@ -95,9 +96,14 @@ export async function backTest(
     });
   const fired = [];
   for (const zone of zones) {
-    const known = condition.moreThan === null ? await readUnknown(asked, zone, from) : [];
-    const span = { from: Math.ceil(from / MINUTE_MS), to: Math.floor(now / MINUTE_MS) + 1 };
-    for (const firing of findFirings([...(byZone.get(zone) ?? []), ...known], condition, span))
+    const covered = { afterMs: from - HOUR_MS, untilMs: now, zoneId: zone };
+    const known = { fromMs: from, nowMs: now, within: Math.floor((now - from) / MINUTE_MS) };
+    const { through, unknown } =
+      condition.moreThan === null
+        ? (viewSilence(await readSearchedThrough(db, covered), known) ?? NEVER)
+        : { through: Math.floor(now / MINUTE_MS) + 1, unknown: [] };
+    const span = { from: Math.ceil(from / MINUTE_MS), to: through };
+    for (const firing of findFirings([...(byZone.get(zone) ?? []), ...unknown], condition, span))
       fired.push({ zone, ...firing });
   }
   fired.sort((a, b) => b.from - a.from);
@@ -110,12 +116,6 @@ export async function backTest(
     };
   });
   return { from: toIso(from), to: toIso(now), events, of, times: fired.length, latest };
-}
-
-/** Returns the minutes of hours whose events are not all known: nothing can be said to be absent there. */
-async function readUnknown({ db, now }: QueryContext, zoneId: number, from: number): Promise<MinuteCount[]> {
-  const covered = await readSearchedThrough(db, { afterMs: from - HOUR_MS, untilMs: now, zoneId });
-  return unknownMinutes(viewZone(covered, now), Math.floor(from / MINUTE_MS), Math.floor(now / MINUTE_MS));
 }
 
 /** The last statement returns the number of events, and of each minute of a zone their number, or the hash of each different value. */

@@ -218,6 +218,45 @@ test("events that do not come are an alert, but not while their hours are unread
   expect(message && describeCount(message)).toBeNull();
 });
 
+test("an absence that ended while nothing judged it is resolved, and the next absence is an alert of its own", async () => {
+  conditions = [condition({ name: "quiet", absent: true, withinMs: 30 * MINUTE_MS })];
+  await world.keep([hit(END - 140)]);
+  await judgeAt(END - 105);
+  await world.keep([]);
+  // The condition began with the end of the first window without an event, although it was added later.
+  expect(await world.readSpikes()).toMatchObject([{ openedAt: new Date(toMs(END - 109)) }]);
+  await store([hit(END - 80)]);
+  await judgeAt(END - 20);
+  await judgeAt(END - 19);
+  expect(await saw()).toEqual([
+    "first: custom condition quiet in zone 101: no event within 30 min",
+    "resolved: custom condition quiet in zone 101: events come again",
+    "again: custom condition quiet in zone 101: no event within 30 min",
+  ]);
+  conditions = [];
+  await judgeAt(END - 18);
+  // An alert that fired again is held open for half an hour.
+  await judgeAt(END + 13);
+  expect((await saw()).at(-1)).toBe("resolved: custom condition quiet in zone 101 ended");
+});
+
+test("a gap does not end an absence, and an event ends it even if the newest hours are not read", async () => {
+  conditions = [condition({ name: "quiet", absent: true, withinMs: 30 * MINUTE_MS })];
+  const hour = Math.floor(END / 60);
+  await world.keep([hit(END - 240)]);
+  await judgeAt(END - 150);
+  await world.keep([], { gaps: [hour - 2] });
+  await judgeAt(END - 20);
+  expect((await saw()).map((text) => text.split(":")[0])).toEqual(["first"]);
+  await database.pool.query("delete from coverage_windows where starts_at >= to_timestamp($1)", [
+    (hour - 1) * 3_600,
+  ]);
+  await judgeAt(END - 10);
+  await store([hit(END - 9)]);
+  await judgeAt(END - 5);
+  expect((await saw()).map((text) => text.split(":")[0])).toEqual(["first", "resolved"]);
+});
+
 test("a gap is not an absence", async () => {
   conditions = [condition({ absent: true, withinMs: 2 * HOUR_MS })];
   const hour = Math.floor(END / 60);

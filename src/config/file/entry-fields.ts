@@ -173,7 +173,9 @@ export const conditionEntry = z.strictObject({
   query: z.string().max(10_000).optional().describe("text in address, rule, URL, user agent or message"),
   zone: zones
     .optional()
-    .describe("numbers, or names from zones; if missing, every zone. Each is counted by itself"),
+    .describe(
+      "numbers, or names from zones; if missing, every zone. Each is counted by itself: counts are not added up",
+    ),
   more_than: z
     .int()
     .min(0)

@@ -16,6 +16,8 @@ const ENOUGH_HOURS = 24;
  * with its everyday traffic are still missing. Seals come much later, so without the search more hours may be missing.
  */
 const FEW_PENDING_HOURS = 6;
+/** How old the newest known minute may be: a zone that was not read for longer is not judged. */
+const READ_WITHIN_MINUTES = 60;
 
 /** The part of a zone's time that the detector may use. Hours and minutes are numbered since the epoch. */
 export interface ZoneView {
@@ -80,6 +82,18 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
     isTestable: (minute) => isOver(minute) && isFetched(minute),
     fingerprint: `${known.size}/${sum}`,
   };
+}
+
+/** Returns the end of the zone's known minutes; null if the last hour, or the last `within` minutes, have none. */
+export function readThrough(
+  { isTestable }: ZoneView,
+  nowMs: number,
+  within = READ_WITHIN_MINUTES,
+): number | null {
+  const endMinute = Math.floor(nowMs / MINUTE_MS);
+  for (let minute = endMinute - 1; minute >= endMinute - within; minute -= 1)
+    if (isTestable(minute)) return minute + 1;
+  return null;
 }
 
 /** Returns the view of a zone as it was at the end of an hour, by what is known of the hours now. */

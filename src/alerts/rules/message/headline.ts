@@ -63,7 +63,8 @@ function headlineOfCondition(
   const { name, moreThan, distinct, withinMinutes } = condition;
   const subject = `custom condition ${name} in ${nameZone(zoneId, zoneName)}`;
   const isOver = state === "resolved";
-  if (moreThan === null) return `${subject}: ${isOver ? "events come again" : describeLimit(condition)}`;
+  if (moreThan === null && isOver) return `${subject}${windowCount > 0 ? ": events come again" : " ended"}`;
+  if (moreThan === null) return `${subject}: ${describeLimit(condition)}`;
   const count = isOver ? peak : windowCount;
   const what: [string, string] =
     distinct === null ? ["event", "events"] : [`value of ${distinct}`, `different values of ${distinct}`];

@@ -35,7 +35,8 @@ const SPAN = { from: 0, to: 1 };
 /** The most tests of an event. A free text is looked for in five columns. */
 const MOST_TESTS = 100;
 const TESTS_OF_TEXT = 5;
-const METHOD_RULE = "the method is in the records of events, which may arrive later than the events";
+const METHOD_RULE =
+  "must not test the method: it is in the event's record, which may arrive hours after the event. Test rule, path or url instead, or ask once with longwatch search";
 
 /** Returns the condition, or everything that is wrong with it. */
 export function readCondition(
