@@ -62,8 +62,13 @@ export const BORDERS: Readonly<Record<string, Border>> = {
   },
   config: {
     may: [
-      ...["alerts/rules", "archive/rules", "detection/rules", "people/rules"],
-      ...["delivery/receivers", "model", "lib"],
+      "alerts/rules",
+      "archive/rules",
+      "detection/rules",
+      "people/rules",
+      "delivery/receivers",
+      "model",
+      "lib",
     ],
     because: "config reads settings; it starts nothing and stores nothing.",
   },
@@ -98,15 +103,13 @@ export const BORDERS: Readonly<Record<string, Border>> = {
   },
   app: {
     may: [
-      ...[
-        "store/queue",
-        "store/embedded",
-        "store/bucket",
-        "emulator",
-        "faces/http",
-        "faces/mcp",
-        "faces/console",
-      ],
+      "store/queue",
+      "store/embedded",
+      "store/bucket",
+      "emulator",
+      "faces/http",
+      "faces/mcp",
+      "faces/console",
       ...BELOW,
       ...CAPABILITIES,
     ],
@@ -146,9 +149,22 @@ export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CHANNELS = [
-  ...["alertmanager", "discord", "email", "jira-service-management", "opsgenie", "pagerduty"],
-  ...["slack", "slack-bot", "teams", "terminal", "webhook"],
-  ...["google-chat", "mattermost", "ntfy", "pushover", "telegram"],
+  "alertmanager",
+  "discord",
+  "email",
+  "jira-service-management",
+  "opsgenie",
+  "pagerduty",
+  "slack",
+  "slack-bot",
+  "teams",
+  "terminal",
+  "webhook",
+  "google-chat",
+  "mattermost",
+  "ntfy",
+  "pushover",
+  "telegram",
 ];
 
 /** Channels that send the requests of another one. */
