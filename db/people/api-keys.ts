@@ -5,7 +5,10 @@ import { apiKeys } from "../schema/people.ts";
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 
 /** Includes whether the key is valid by the database's time, which is one clock for all replicas. */
-export type FoundApiKey = Pick<ApiKeyRow, "keyId" | "name" | "keyHash" | "roles" | "zoneIds" | "isMasked"> & {
+export type FoundApiKey = Pick<
+  ApiKeyRow,
+  "keyId" | "name" | "keyHash" | "roles" | "zoneIds" | "accounts" | "isMasked"
+> & {
   readonly isLive: boolean;
 };
 
@@ -13,9 +16,9 @@ export type FoundApiKey = Pick<ApiKeyRow, "keyId" | "name" | "keyHash" | "roles"
 export const isLive = sql<boolean>`(${apiKeys.revokedAt} is null and (${apiKeys.expiresAt} is null or ${apiKeys.expiresAt} > now()))`;
 
 export async function findApiKey(db: Queryable, keyId: string): Promise<FoundApiKey | null> {
-  const { keyHash, name, roles, zoneIds, isMasked } = apiKeys;
+  const { keyHash, name, roles, zoneIds, accounts, isMasked } = apiKeys;
   const [row] = await db
-    .select({ keyId: apiKeys.keyId, keyHash, name, roles, zoneIds, isMasked, isLive })
+    .select({ keyId: apiKeys.keyId, keyHash, name, roles, zoneIds, accounts, isMasked, isLive })
     .from(apiKeys)
     .where(eq(apiKeys.keyId, keyId));
   return row ?? null;
@@ -80,7 +83,7 @@ export function listApiKeys(
 
 export type NewApiKey = Pick<
   ApiKeyRow,
-  "keyId" | "keyHash" | "name" | "roles" | "zoneIds" | "isMasked" | "parentKeyId"
+  "keyId" | "keyHash" | "name" | "roles" | "zoneIds" | "accounts" | "isMasked" | "parentKeyId"
 > & {
   /** Counted from now, by the database's clock. Null: never expires. */
   readonly expiresInMs: number | null;

@@ -29,7 +29,7 @@ const isLive = and(
 export interface FoundSession {
   readonly id: string;
   readonly expiresAt: Date;
-  readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "isMasked">;
+  readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "accounts" | "isMasked">;
   /** Null for a key's session. */
   readonly person: { readonly basis: (typeof sessions.$inferSelect)["claims"] } | null;
 }
@@ -49,7 +49,7 @@ export async function findSessions(
     .select({
       id: sessions.id,
       expiresAt,
-      caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked },
+      caller: { keyId: sessions.keyId, name, roles, zoneIds, accounts: apiKeys.accounts, isMasked },
       personName: sessions.personName,
       basis: sessions.claims,
     })

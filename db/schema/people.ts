@@ -22,6 +22,8 @@ export const apiKeys = pgTable("api_keys", {
   roles: text().array().notNull(),
   /** Null is every zone. */
   zoneIds: integer().array(),
+  /** Accounts whose zones of now the key is for, beside `zone_ids`, which then is no null. Null is none. */
+  accounts: text().array(),
 });
 
 /**

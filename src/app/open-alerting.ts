@@ -42,6 +42,7 @@ const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
   actions: "actions",
   signIn: null,
   digestChannels: null,
+  secretFiles: null,
   schedule: "schedule",
 };
 

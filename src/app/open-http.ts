@@ -108,7 +108,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
     publicUrl: config.http.publicUrl,
     actions: config.alerting.actions.own,
     ownHosts: [config.http.host],
-    sessions: openSessions(keys.database, log, signIn),
+    sessions: openSessions(keys, log, signIn),
     people: openPeople({
       settings: signIn,
       publicUrl: config.http.publicUrl,

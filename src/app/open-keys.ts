@@ -39,18 +39,20 @@ const TIMEOUT_MS = 5_000;
 export interface KeysParts {
   readonly databaseUrl: Secret;
   readonly log: Log;
+  readonly accounts: Parameters<typeof toCaller>[1];
 }
 
 export interface OpenKeys {
   readonly database: Database;
   readonly authenticate: Authenticate;
+  readonly toCaller: (found: FoundSession["caller"]) => Caller;
 }
 
 /**
  * Opens connections for keys and for security events only, so that neither many wrong keys nor a slow search delays
  * other requests.
  */
-export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): OpenKeys {
+export function openKeys({ databaseUrl, log, accounts }: KeysParts, stack: StopStack): OpenKeys {
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: CONNECTIONS,
@@ -66,8 +68,10 @@ export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): Ope
     touch: (keyId) => touchApiKey(database.db, keyId),
     onError: (thrown) => log.warn({ err: toError(thrown) }, "last key use not recorded"),
   });
-  const authenticate = createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId), onUsed });
-  return { database, authenticate };
+  const withAccounts: OpenKeys["toCaller"] = (found) => toCaller(found, accounts);
+  const find = (keyId: string) => findApiKey(database.db, keyId);
+  const authenticate = createAuthenticate({ find, toCaller: withAccounts, onUsed });
+  return { database, authenticate, toCaller: withAccounts };
 }
 
 const MAX_USER_AGENT_CHARS = 200;
@@ -76,7 +80,11 @@ const MAX_USER_AGENT_CHARS = 200;
  * Returns the console's sessions, stored over the connections of the keys. `signIn` returns the settings as they are now:
  * each request gives a person the rights that these give, and ends the session if they give none.
  */
-export function openSessions(database: Database, log: Log, signIn: () => SignIn | null): Sessions {
+export function openSessions(
+  { database, toCaller }: Pick<OpenKeys, "database" | "toCaller">,
+  log: Log,
+  signIn: () => SignIn | null,
+): Sessions {
   const onUsed = createLastUsed({
     clock: systemClock,
     // A session is a use of its key.
@@ -144,7 +152,8 @@ async function grantSession(
 ): Promise<boolean> {
   if (person === null) return false;
   const granted = grantAgain(person.basis, settings);
-  const before = toCaller(caller);
+  // A person has no accounts: the zones of a role are those of its accounts already.
+  const before = toCaller(caller, []);
   const nameRights = ({ roles, zoneIds, masked }: Pick<Caller, "roles" | "zoneIds" | "masked">) => ({
     roles: [...roles],
     zoneIds: zoneIds?.slice() ?? null,

@@ -23,6 +23,25 @@ export function findOwner<One extends { readonly zoneIds: readonly number[] }>(
   return accounts.find(({ zoneIds }) => zoneId !== undefined && zoneIds.includes(zoneId)) ?? accounts[0];
 }
 
+interface ZonesOfAccount {
+  readonly name: string;
+  readonly zoneIds: readonly number[];
+}
+
+/** Returns the zones of the accounts of these names. */
+export function zonesOfAccounts(accounts: readonly ZonesOfAccount[], names: readonly string[]): number[] {
+  return accounts.flatMap(({ name, zoneIds }) => (names.includes(name) ? zoneIds : []));
+}
+
+/** Returns the zones that a key is for: its own and those that its accounts have now. Null is every zone. */
+export function zonesOfKey(
+  key: { readonly zoneIds: readonly number[] | null; readonly accounts: readonly string[] | null },
+  accounts: readonly ZonesOfAccount[],
+): readonly number[] | null {
+  if (key.accounts === null) return key.zoneIds;
+  return [...new Set([...(key.zoneIds ?? []), ...zonesOfAccounts(accounts, key.accounts)])];
+}
+
 /** Returns the label of an account in metrics and lists; none if there is only that of the EDGE_ variables. */
 export function labelAccount(
   accounts: readonly { readonly name: string }[],

@@ -32,6 +32,8 @@ export const ZoneId = digits
   .meta({ wire: { type: "integer", minimum: 1, maximum: MAX_ZONE_ID } })
   .describe("Id of the shield zone.");
 
+const ZONES_PATTERN = "^(all|[0-9]+(,[0-9]+)*)$";
+
 /** Zones of a question about several at once. */
 export const ZoneIds = z
   .string()
@@ -46,9 +48,22 @@ export const ZoneIds = z
     });
     return z.NEVER;
   })
-  .meta({ wire: { type: "string", pattern: "^(all|[0-9]+(,[0-9]+)*)$" } })
+  .meta({ wire: { type: "string", pattern: ZONES_PATTERN } })
   .describe("Id of the shield zone, several with commas, or all: every zone that the key may see.");
 export type AskedZones = z.output<typeof ZoneIds>;
+
+/** Returns whether a member of an input names zones as `ZoneIds` does. */
+export function namesZones(schema: z.core.$ZodType | undefined): boolean {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return namesZones(schema.unwrap());
+  return schema !== undefined && z.globalRegistry.get(schema)?.wire?.["pattern"] === ZONES_PATTERN;
+}
+
+export const AccountName = z
+  .string()
+  .min(1)
+  .max(63)
+  .optional()
+  .describe("Account of the platform: its zones are meant, in the place of `zone`.");
 
 /** The zones of a list that is about every zone if none is named. */
 export const ListZones = ZoneIds.optional().describe(

@@ -11,6 +11,7 @@ import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { EdgeClient } from "#platform/edge-client.ts";
 import type { Caller } from "./caller.ts";
+import { AccountName, namesZones } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
 import type { ServiceView } from "./service-life.ts";
 
@@ -215,7 +216,12 @@ export function defineQuery<
   Output extends z.ZodType,
   const Name extends OperationName,
 >(query: Omit<Query<Input, Output, Name>, "changes">): Query<Input, Output, Name> {
-  return { ...query, changes: false };
+  const [method] = query.http;
+  const zone = query.input.shape["zone"] as z.ZodType | undefined;
+  // Zones that need not be named can be named by their account. `perform` puts its zones in the place of `zone`.
+  const takesAccount = method === "GET" && namesZones(zone) && zone?.safeParse(undefined).success === true;
+  const input = takesAccount ? query.input.extend({ account: AccountName }) : query.input;
+  return { ...query, input: input as z.ZodObject as Input, changes: false };
 }
 
 /** Describes what a person or a program can change. */

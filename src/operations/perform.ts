@@ -7,6 +7,8 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { isObject } from "#lib/json.ts";
 import { actorOf } from "./caller.ts";
 import type { Changed, Changing, Operation } from "./operation.ts";
+import { Refusal } from "./refusal.ts";
+import { requireAccounts } from "./require-known.ts";
 
 /** Everything that operations need, without the transaction that `perform` opens for a change. */
 export type PerformContext = Omit<Changing, "tx" | "afterCommit">;
@@ -22,8 +24,25 @@ export async function perform(
 ): Promise<unknown> {
   const output = operation.changes
     ? await makeChange(context, (changing) => operation.run(changing, input), operation.isLong)
-    : await operation.run(context, input);
+    : await operation.run(context, chooseZones(operation, context, input));
   return context.caller.masked ? maskOutput(operation.output as z.ZodType, output) : output;
+}
+
+/**
+ * Returns the input of a question with the zones of its account, if it names one, in the place of `zone`.
+ * @throws {Refusal} 400 for an account beside zones, 422 for an unknown account
+ */
+function chooseZones({ input: schema }: Operation, { service, caller }: PerformContext, input: unknown) {
+  if (!isObject(input) || !Object.hasOwn(schema.shape, "account")) return input;
+  const { account, ...others } = input;
+  const { zone } = others;
+  if (account === undefined) return others;
+  if (zone !== undefined && zone !== "all")
+    throw new Refusal(400, {
+      slug: "invalid-request",
+      mistakes: [{ field: "account", value: JSON.stringify(account), rule: "must be left out beside zone" }],
+    });
+  return { ...others, zone: requireAccounts(service, [String(account)], "account", caller) };
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Refuses names that are unknown, and says which are known. */
 import { findKnownZones, listNamableZones, listUsedChannels } from "#db/people/known-subjects.ts";
 import { closestName } from "#lib/text.ts";
-import { maySeeZone } from "./caller.ts";
+import { zonesOfAccounts } from "#model/zones.ts";
+import { type Caller, maySeeZone, pickSeen } from "./caller.ts";
 import { type AskedZones, visibleZones } from "./fields.ts";
 import type { QueryContext } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
@@ -55,6 +56,27 @@ export async function pickZones(
   const zones = visibleZones(asking.caller, zone);
   if (zone !== undefined && zone !== "all") await requireZones(asking, zone, "zone");
   return zones;
+}
+
+/**
+ * Returns the zones of the accounts of these names that the caller may see; without a caller all of them.
+ * @throws {Refusal} 422 naming the accounts that the caller may see
+ */
+export function requireAccounts(
+  { accounts }: Pick<QueryContext["service"], "accounts">,
+  names: readonly string[],
+  field: string,
+  caller: Pick<Caller, "zoneIds"> = { zoneIds: null },
+): number[] {
+  const seen = accounts.filter(
+    ({ zoneIds }) => caller.zoneIds === null || pickSeen(caller, zoneIds).length > 0,
+  );
+  const known = seen.map(({ name }) => name);
+  const rule = `must be an account of the service (${nameKnown(known)})`;
+  const unknown = names.filter((name) => !known.includes(name));
+  const mistakes = unknown.map((name) => ({ field, value: JSON.stringify(name), rule }));
+  if (mistakes.length > 0) throw new Refusal(422, { slug: "unknown-account", mistakes });
+  return pickSeen(caller, zonesOfAccounts(seen, names));
 }
 
 /**

@@ -96,7 +96,8 @@ const ACTION = "config.changed";
  */
 export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
   const { edge, spikeZ, advicePerHour, retention, fallback } = config;
-  const { accounts, ...routed } = alerting;
+  // Replicas may keep their secrets in different files.
+  const { accounts, secretFiles: _, ...routed } = alerting;
   const settings = {
     platform: edge.url === null ? (accounts.length > 0 ? null : "emulator") : new URL(edge.url).origin,
     zones: edge.zones,

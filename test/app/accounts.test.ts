@@ -188,10 +188,10 @@ test("a key for an account sees the account's zones only", async () => {
   const seen = await fetch(`${app.httpUrl}/api/v1/accounts`, { headers: { AccessKey: answer.key } });
   expect(JSON.parse(await seen.text()).items).toMatchObject([{ name: "shop", zones: SHOP }]);
   expect(await create(["shopp"])).toMatchObject({
-    status: 400,
+    status: 422,
     answer: {
       mistakes: [
-        { field: "accounts", value: "shopp", rule: "must be accounts of the service (default, shop)" },
+        { field: "accounts", value: '"shopp"', rule: "must be an account of the service (default, shop)" },
       ],
     },
   });

@@ -42,6 +42,8 @@ export interface Alerting {
   readonly signIn: SignIn | null;
   /** The channels that get the weekly digest. */
   readonly digestChannels: readonly string[];
+  /** The files of secrets that the file names, and where it does. */
+  readonly secretFiles: readonly { readonly file: string; readonly place: string }[];
   /** The cron expressions that the file sets. */
   readonly schedule: Partial<Schedule>;
 }
@@ -63,11 +65,14 @@ export function defaultAlerting(
 ): Alerting {
   const { channels } = options;
   const none = { accounts: [], destinations: [], knownSources: [], conditions: [], signIn: null };
-  const read = { ...none, channels };
+  const read = { ...none, channels, secretFiles: [] };
   return toAlerting({}, read, { ...options, zones: {} });
 }
 
-type Read = Pick<Alerting, "accounts" | "channels" | "destinations" | "conditions" | "signIn"> &
+type Read = Pick<
+  Alerting,
+  "accounts" | "channels" | "destinations" | "conditions" | "signIn" | "secretFiles"
+> &
   Pick<Detection, "knownSources">;
 
 /** Returns the settings of a file without mistakes, with the default of each setting that it does not have. */
@@ -116,7 +121,12 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   if (foreign !== null) return { alerting: null, mistakes: [foreign], channels: null };
   const parsed = configFile.safeParse(input);
   const mistakes = parsed.success ? [] : describeIssues(configFile, input, parsed.error.issues);
-  const context = { ...options, folder: path.dirname(path.resolve(file)) };
+  const secretFiles: Alerting["secretFiles"][number][] = [];
+  const context = {
+    ...options,
+    folder: path.dirname(path.resolve(file)),
+    onSecretFile: (secret: string, place: string) => void secretFiles.push({ file: secret, place }),
+  };
   const entries = isObject(input) ? input["channels"] : undefined;
   const channels = isObject(entries)
     ? Object.entries(entries).flatMap(([name, entry]) => readChannel(name, entry, context, mistakes) ?? [])
@@ -152,7 +162,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const read = { accounts, channels, destinations, knownSources, conditions, signIn };
+  const read = { accounts, channels, destinations, knownSources, conditions, signIn, secretFiles };
   const alerting = toAlerting(parsed.data, read, { ...options, zones });
   return { alerting, mistakes: [], channels: names };
 }

@@ -12,6 +12,8 @@ export interface ReferenceContext {
   readonly allowPrivateNetworks: boolean;
   /** Whether an entry is read although its secrets are not here. It then has those of the kind's example. */
   readonly areSecretsElsewhere?: boolean;
+  /** Is called with each file of a secret and its place in the configuration file. */
+  readonly onSecretFile?: (file: string, place: string) => void;
 }
 
 /** The kinds of entries in a part of the file. */
@@ -139,11 +141,18 @@ function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
   return parsed.success ? parsed.data : null;
 }
 
-function readFile(at: string, file: string, { folder }: ReferenceContext, mistakes: string[]): string | null {
+function readFile(
+  at: string,
+  file: string,
+  { folder, onSecretFile }: ReferenceContext,
+  mistakes: string[],
+): string | null {
   // A person may have typed the secret itself here, so only text that looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
-    const text = readSecretText(path.resolve(folder, file));
+    const full = path.resolve(folder, file);
+    onSecretFile?.(full, at);
+    const text = readSecretText(full);
     const fault = findSecretFault(text);
     if (fault === null) return text;
     mistakes.push(`${at}: ${shown}: ${fault}`);

@@ -129,7 +129,8 @@ function toJson({ validKeys, since, ...rest }: RestoredBackup) {
   }));
   return {
     ...rest,
-    validKeys: validKeys.map(toKeyItem),
+    // The accounts are those of the service that will run.
+    validKeys: validKeys.map((key) => toKeyItem(key, { accounts: [] })),
     since: since === null ? null : { revoked: since.revoked, erasures },
   };
 }

@@ -18,8 +18,10 @@ import { UsageError } from "#lib/errors.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { createAccessKey, createToken, hashAccessKey, readKeyId } from "#model/access-key.ts";
 import type { Role } from "#model/kinds.ts";
+import { zonesOfKey } from "#model/zones.ts";
 import { IsoTime, Name, Text } from "#operations/fields.ts";
 import type { AuditNote } from "#operations/operation.ts";
+import type { ServiceView } from "#operations/service-life.ts";
 
 /** The request for a new key. */
 export interface WantedKey {
@@ -27,6 +29,8 @@ export interface WantedKey {
   readonly role: Role;
   /** Null is every zone. */
   readonly zoneIds: readonly number[] | null;
+  /** The key is also for the zones that these accounts have. Default: none. */
+  readonly accounts?: readonly string[] | null;
   /** Sees no raw record, and addresses only masked. */
   readonly isMasked: boolean;
   /** Null is for good. */
@@ -68,7 +72,8 @@ export const KeyItem = z
     id: Name.describe("Public part of the key."),
     name: Text,
     roles: z.array(Name),
-    zones: z.array(z.int()).nullable().describe("Null means every zone."),
+    zones: z.array(z.int()).nullable().describe("Those of now. Null means every zone."),
+    accounts: z.array(Name).nullable().describe("Accounts whose zones the key follows; null for none."),
     masked: z.boolean().describe("The key sees no raw records, and IP addresses only masked."),
     createdAt: IsoTime,
     expiresAt: IsoTime.nullable(),
@@ -80,13 +85,17 @@ export const KeyItem = z
   .meta({ id: "Key" });
 
 /** A key as commands and routes show it; times are ISO texts. */
-export function toKeyItem(key: ListedApiKey): z.output<typeof KeyItem> {
+export function toKeyItem(
+  key: ListedApiKey,
+  { accounts }: Pick<ServiceView, "accounts">,
+): z.output<typeof KeyItem> {
   const toText = (at: Date | null) => at?.toISOString() ?? null;
   return {
     id: key.keyId,
     name: key.name,
     roles: key.roles,
-    zones: key.zoneIds,
+    zones: zonesOfKey(key, accounts)?.slice() ?? null,
+    accounts: key.accounts,
     masked: key.isMasked,
     createdAt: key.createdAt.toISOString(),
     expiresAt: toText(key.expiresAt),
@@ -107,12 +116,12 @@ interface IssuedKey {
 export async function issueKey(tx: Queryable, wanted: WantedKey): Promise<IssuedKey> {
   const { keyId, key, hash } = createAccessKey();
   const listed = await insertApiKey(tx, toRow(wanted, { keyId, hash }));
-  const { role, zoneIds, isMasked, parentKeyId = null } = wanted;
+  const { role, zoneIds, accounts = null, isMasked, parentKeyId = null } = wanted;
   // The entry outlives every erasure.
   const name = maskText(wanted.name);
   const expiresAt = listed.expiresAt?.toISOString() ?? null;
   const ends = parentKeyId === null ? {} : { endsWith: `key ${parentKeyId}` };
-  const details = { name, role, zoneIds, isMasked, expiresAt, ...ends };
+  const details = { name, role, zoneIds, ...(accounts && { accounts }), isMasked, expiresAt, ...ends };
   return {
     key: createSecret(key),
     listed,
@@ -136,9 +145,9 @@ export async function withdrawKey(
 }
 
 function toRow(wanted: WantedKey, { keyId, hash }: { keyId: string; hash: Buffer }): NewApiKey {
-  const { name, role, zoneIds, isMasked, expiresInMs, parentKeyId = null } = wanted;
-  const zones = zoneIds === null ? null : [...zoneIds];
-  return { keyId, keyHash: hash, name, roles: [role], zoneIds: zones, isMasked, expiresInMs, parentKeyId };
+  const { name, role, isMasked, expiresInMs, parentKeyId = null } = wanted;
+  const [zoneIds, accounts] = [wanted.zoneIds?.slice() ?? null, wanted.accounts?.slice() ?? null];
+  return { keyId, keyHash: hash, name, roles: [role], zoneIds, accounts, isMasked, expiresInMs, parentKeyId };
 }
 
 const ACTOR = "longwatch start";

@@ -6,9 +6,9 @@ import { escapeText } from "#lib/text.ts";
 import { ROLES } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
 import { IsoTime, Name, notFound, pageOf, pageQuery, Text, toPage, ZoneNumber } from "#operations/fields.ts";
-import { type Changing, defineChange, defineQuery } from "#operations/operation.ts";
+import { defineChange, defineQuery } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { nameKnown } from "#operations/require-known.ts";
+import { requireAccounts } from "#operations/require-known.ts";
 import {
   ADMIN_EXPIRES,
   ADMIN_RULE,
@@ -51,7 +51,11 @@ const list = defineQuery({
       { head: "KEY", get: ({ id }) => id },
       { head: "NAME", get: ({ name }) => escapeText(name) },
       { head: "ROLE", get: ({ roles, masked }) => `${roles.join(", ")}${masked ? ", masked" : ""}` },
-      { head: "ZONES", get: ({ zones }) => zones?.join(", ") ?? "all" },
+      {
+        head: "ZONES",
+        get: ({ zones, accounts }) =>
+          `${zones?.join(", ") ?? "all"}${accounts === null ? "" : ` (${accounts.join(", ")})`}`,
+      },
       {
         head: "VALID UNTIL (UTC)",
         get: (key) => ({ text: describeValidity(key), style: key.isLive ? "green" : "dim" }),
@@ -63,11 +67,16 @@ const list = defineQuery({
     ],
     empty: "No keys.",
   },
-  run: async ({ db, cursors }, { limit, after, all }) => {
+  run: async ({ db, cursors, service }, { limit, after, all }) => {
     const list = `keys:${all}`;
     const [beforeId = null] = cursors.readAfter(list, after)?.map(Number) ?? [];
     const rows = await listApiKeys(db, { beforeId, withDead: all === "true", limit: limit + 1 });
-    return toPage(rows, limit, toKeyItem, ({ id }) => cursors.sign(list, [id]));
+    return toPage(
+      rows,
+      limit,
+      (row) => toKeyItem(row, service),
+      ({ id }) => cursors.sign(list, [id]),
+    );
   },
 });
 
@@ -103,7 +112,9 @@ const create = defineChange({
       .max(100)
       .nullable()
       .default(null)
-      .describe("Accounts whose zones of now the key is for, beside `zones`."),
+      .describe(
+        "Accounts whose zones the key is for, beside `zones`. The key follows an account that gets others.",
+      ),
     masked: z.boolean().default(false).describe("The key sees no raw records, and addresses only masked."),
     expires: z
       .string()
@@ -134,17 +145,19 @@ const create = defineChange({
       `${describeKey(item)}\n  ${key}\n\nThe key is shown only this once. Send it in the header AccessKey.\n`,
   },
   run: async (changing, { name, role, zones, accounts, masked, expires, endsWithParent }) => {
-    const { tx, caller } = changing;
+    const { tx, caller, service } = changing;
     const expiresInMs = readExpiry(expires === null ? "never" : expires, role) ?? null;
     const parentKeyId = endsWithParent ? caller.keyId : null;
     const wanted = {
       name,
       role,
-      zoneIds: accounts === null ? zones : joinZones(changing, accounts, zones),
+      zoneIds: accounts === null ? zones : (zones ?? []),
+      accounts,
       isMasked: masked,
       expiresInMs,
       parentKeyId,
     };
+    if (accounts !== null) requireAccounts(service, accounts, "accounts");
     const broken = isRestrictedAdmin(wanted) ? ADMIN_RULE : role === "feed" && masked ? FEED_RULE : null;
     if (broken !== null)
       throw new Refusal(400, {
@@ -152,28 +165,9 @@ const create = defineChange({
         mistakes: [{ field: "role", value: role, rule: broken }],
       });
     const { key, listed, audit } = await issueKey(tx, wanted);
-    return { output: { ...toKeyItem(listed), key: key.reveal() }, audit };
+    return { output: { ...toKeyItem(listed, service), key: key.reveal() }, audit };
   },
 });
-
-/** Returns the zones and those of the accounts. An account that gets a zone later does not change its keys. */
-function joinZones(
-  { service }: Pick<Changing, "service">,
-  accounts: readonly string[],
-  zones: readonly number[] | null,
-): number[] {
-  const known = service.accounts.map(({ name }) => name);
-  const mistakes = accounts
-    .filter((account) => !known.includes(account))
-    .map((value) => ({
-      field: "accounts",
-      value,
-      rule: `must be accounts of the service (${nameKnown(known)})`,
-    }));
-  if (mistakes.length > 0) throw new Refusal(400, { slug: "invalid-request", mistakes });
-  const own = service.accounts.filter(({ name }) => accounts.includes(name));
-  return [...new Set([...(zones ?? []), ...own.flatMap(({ zoneIds }) => zoneIds)])];
-}
 
 const revoke = defineChange({
   name: "keys.revoke",

@@ -109,6 +109,23 @@ test("it asks the platform for the key's roles and once for each zone, and names
   expect(text.out).toMatch(/\nPROBLEM {2}zone +A search of zone 102 failed/);
 });
 
+test("a file of a secret that the configuration file names and others may read is a finding", async () => {
+  const folder = makeTemporaryFolder("doctor");
+  const file = path.join(folder, "longwatch.yaml");
+  writeFileSync(path.join(folder, "shop-key"), "canary-key-of-the-shop");
+  chmodSync(path.join(folder, "shop-key"), 0o640);
+  writeFileSync(file, `accounts: {shop: {key_file: shop-key, address: "${platform}", zones: [201]}}`);
+  const { items } = await findings({
+    DATABASE_URL: database.url,
+    LONGWATCH_CONFIG: file,
+    LONGWATCH_DATA_DIR: folder,
+  });
+  expect(find(items, "accounts.shop.key_file, mode 640")).toMatchObject({
+    level: "warning",
+    next: "Run chmod go= on it.",
+  });
+});
+
 test("the issuer of sign_in is asked for its discovery document", async () => {
   const issuer = await startIssuer({ redirectUri: "https://longwatch.example/sign-in" });
   onTestFinished(() => issuer.close());

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createAuthenticate, createLastUsed } from "#faces/http/keys/authenticate.ts";
+import { createAuthenticate, createLastUsed, toCaller } from "#faces/http/keys/authenticate.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, isSameKey } from "#model/access-key.ts";
 import { openAdminKey, readExpiry } from "#people/keys/issue-key.ts";
@@ -102,6 +102,7 @@ describe("S2", () => {
     name: "x",
     roles: ["reader"],
     zoneIds: null,
+    accounts: null,
     isMasked: false,
     isLive: true,
   };
@@ -113,7 +114,11 @@ describe("S2", () => {
     ["empty", "", false],
   ])("one lookup and one comparison are made for a key that is %s", async (_name, given, isGood) => {
     const find = vi.fn(async (id: string) => (id === keyId ? row : null));
-    const caller = await createAuthenticate({ find, onUsed: () => undefined })(given);
+    const caller = await createAuthenticate({
+      find,
+      toCaller: (found) => toCaller(found, []),
+      onUsed: () => undefined,
+    })(given);
 
     expect(find).toHaveBeenCalledOnce();
     expect(caller !== null).toBe(isGood);

@@ -63,7 +63,7 @@ export async function startArchive(
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
   const stack = createStopStack(() => undefined);
-  const keys = openKeys({ databaseUrl: createSecret(url), log }, stack);
+  const keys = openKeys({ databaseUrl: createSecret(url), log, accounts: service.accounts }, stack);
   const { database } = keys;
   const { queries = openQueries(url), files = (await openTestFolder()).files } = more;
   const { db } = queries;
@@ -96,7 +96,7 @@ export async function startArchive(
   const http = await startHttp({
     log,
     authenticate: keys.authenticate,
-    sessions: openSessions(keys.database, log, signIn),
+    sessions: openSessions(keys, log, signIn),
     people: openPeople({ settings: signIn, publicUrl: null }),
     areMetricsPublic: false,
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),

@@ -276,6 +276,7 @@ function listFiles({ config, configFile, env }: Examined): FileFacts[] {
       holds: "the address of the running service",
       isSecret: true,
     },
+    ...config.alerting.secretFiles.map(({ file, place }) => ({ file, holds: place, isSecret: true })),
     ...(configFile === null ? [] : [{ file: configFile, holds: "the configuration", isSecret: false }]),
   ];
   return named.flatMap(({ file, ...rest }) => {

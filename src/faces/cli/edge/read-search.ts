@@ -17,6 +17,8 @@ import type { FlagReader } from "./flag-reader.ts";
 /** Flags that search and export share. */
 export interface WindowFlags {
   readonly zone?: string;
+  /** Only where Longwatch keeps the events. */
+  readonly account?: string;
   readonly from?: string;
   readonly to?: string;
   readonly query?: string;
@@ -59,12 +61,11 @@ export function addWindowOptions(command: Command, isOwn = false): Command {
   if (isOwn)
     command
       .option("--columns <names>", "columns of each event, such as time,method,host,path,query")
-      .option("--time-zone <name>", "time zone of the column time, such as Europe/Amsterdam (default: UTC)");
+      .option("--time-zone <name>", "time zone of the column time, such as Europe/Amsterdam (default: UTC)")
+      .option("--zone <ids>", "shield zone, several with commas, or all (required without --account)")
+      .option("--account <name>", "the zones of this account, in the place of --zone");
+  else command.option("--zone <id>", "shield zone (required)");
   return command
-    .option(
-      `--zone ${isOwn ? "<ids>" : "<id>"}`,
-      isOwn ? "shield zone, several with commas, or all (required)" : "shield zone (required)",
-    )
     .option("--from <time>", "window start: epoch ms, ISO-8601 or relative such as -2h (required)")
     .option("--to <time>", "window end (default: now)")
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")
@@ -175,7 +176,7 @@ export async function readRequest(
   { read, io }: Reading,
 ): Promise<unknown> {
   if (flags.body !== undefined) {
-    const { zone: _zone, body, ...others } = flags;
+    const { zone: _zone, account: _account, body, ...others } = flags;
     if (Object.keys(others).length > 0 || Object.keys(more).length > 0) {
       read.wrong("body", body, "given without the flags of the request");
     }

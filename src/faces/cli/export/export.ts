@@ -30,8 +30,8 @@ import {
   type WindowFlags,
 } from "../edge/read-search.ts";
 import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
-import { allowRemote } from "../operations/remote-commands.ts";
-import { readActor, readAfter, requireZones } from "../options/read-options.ts";
+import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
+import { findChosen, readActor, readAfter, readZoneChoice, requireZones } from "../options/read-options.ts";
 import { planAsked, requireKept, toNativeRequest } from "../search/find-pages.ts";
 import { onStore } from "../store/define-task.ts";
 import { untilStopped } from "../store/open-store.ts";
@@ -93,7 +93,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--format <format>", `${FORM_WORDS} (default: what --out ends in)`)
     .action(
       storeAction<Flags>(io, async ({ out, by, json, format, columns, timeZone, ...flags }, read) => {
-        const zone = read.zones("zone", flags.zone) ?? "";
+        const zones = readZoneChoice(read, flags);
         const request = await readRequest(flags, {}, { read, io });
         const plan = planAsked(read, request, { kind: "export", flags });
         const isFile = out?.endsWith(".parquet") === true;
@@ -105,8 +105,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         const target = isParquet ? null : readTarget(read, out, form);
         const parquet = isParquet ? readParquetTarget(read, out) : null;
         const beside = isParquet || form === "ocsf" ? `--format ${form ?? "parquet"}` : null;
-        if (isParquet && !isFile && !/^\d*$/.test(zone))
-          read.wrong("zone", zone, "one zone for a folder; a file that ends in .parquet takes several");
+        if (isParquet && !isFile && (zones.account !== undefined || !/^\d*$/.test(zones.text)))
+          read.wrong("zone", flags.zone, "one zone for a folder; a file that ends in .parquet takes several");
         const choice = readColumnFlags(read, { columns, timeZone }, { isExport: true, beside });
         const config = readAfter(read, readConfig);
         const actor = readActor(read, by, config);
@@ -120,6 +120,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           );
         read.finish();
         if (plan === undefined) return;
+        const zone = await findChosen(pickAsk(config, io, null), zones);
         const isZoned = !/^\d+$/.test(zone);
         const wanted: WantedExport = { zone, isZoned, plan, target, form: pickForm(form, target), choice };
         if (config.remote !== null) {

@@ -1,5 +1,6 @@
 /** Options that several commands have, and values that must exist. */
 
+import type { z } from "zod";
 import { maskText } from "#archive/rules/mask.ts";
 import { type Config, zonesOf } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
@@ -9,12 +10,14 @@ import {
   listBusiestRules,
   listNamableZones,
 } from "#db/people/known-subjects.ts";
+import { listAccounts } from "#health/service/accounts.ts";
 import { UsageError } from "#lib/errors.ts";
 import { whoRuns } from "#lib/process.ts";
 import { closestName, escapeText } from "#lib/text.ts";
 import type { Span } from "#model/horizon.ts";
 import { localCaller } from "#operations/caller.ts";
 import { ZoneIds } from "#operations/fields.ts";
+import type { AskOperation } from "#operations/operation.ts";
 import { listVisibleZones, nameKnown } from "#operations/require-known.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
@@ -51,6 +54,35 @@ function rule(flags: SpanFlags, from: number, to: number): string {
 export function readZone(read: FlagReader, flags: SpanFlags, isRequired: boolean): number | undefined {
   if (flags.zone === undefined && !isRequired) return undefined;
   return read.id("zone", flags.zone, "a shield zone's number");
+}
+
+/** Reads `--zone` of a command that takes several, or `--account` in its place, whose zones `zonesOf` finds. */
+export function readZoneChoice(read: FlagReader, { zone, account }: ZoneFlags): ZoneChoice {
+  if (account === undefined) return { text: read.zones("zone", zone) ?? "", account };
+  if (zone !== undefined) read.wrong("account", account, "left out beside --zone");
+  return { text: "", account };
+}
+
+interface ZoneFlags {
+  readonly zone?: string | undefined;
+  readonly account?: string | undefined;
+}
+interface ZoneChoice {
+  readonly text: string;
+  readonly account: string | undefined;
+}
+
+/**
+ * Returns the zones as the API takes them. Those of an account are asked for.
+ * @throws {UsageError} for an account that the service does not have
+ */
+export async function findChosen(ask: AskOperation, { text, account }: ZoneChoice): Promise<string> {
+  if (account === undefined) return text;
+  const { items } = (await ask(listAccounts, {})) as z.output<typeof listAccounts.output>;
+  const found = items.find(({ name }) => name === account);
+  if (found !== undefined) return found.zones.join();
+  const known = nameKnown(items.map(({ name }) => name));
+  throw new UsageError([`--account "${escapeText(account)}" must be an account of the service (${known})`]);
 }
 
 /** Collects the values of an option that may be repeated. */

@@ -22,7 +22,7 @@ import {
   type SearchFlags,
 } from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
-import { findZones } from "../options/read-options.ts";
+import { findChosen, findZones, readZoneChoice } from "../options/read-options.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { type Cell, createEventPrinter, cutLine, drawTable, pickPaint } from "../terminal/print.ts";
 import {
@@ -51,6 +51,7 @@ Examples:
   npm run -s longwatch -- search --zone 101 --from -1h --format ocsf --page-all
   npm run -s longwatch -- search --zone 101,102 --from -30d --filter address:eq:203.0.113.7
   npm run -s longwatch -- search --zone all --from -7d --group-by zone,rule --buckets 7
+  npm run -s longwatch -- search --account agency-a --from -7d --group-by rule
   npm run -s longwatch -- search --zone 101 --from -90d --group-by rule --buckets 24 --limit 20
   npm run -s longwatch -- search --zone 101 --from -7d --group-by path --filter path:not-contains:/admin
   npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
@@ -76,7 +77,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)
     .action(
       storeAction<Flags>(io, async ({ json, csv, format: given, columns, timeZone, ...flags }, read) => {
-        const zone = read.zones("zone", flags.zone) ?? "";
+        const zones = readZoneChoice(read, flags);
         const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
         const request = await readRequest(window, more, { read, io });
         const plan = planAsked(read, request, { kind: "search", flags: window });
@@ -98,6 +99,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         if (plan === undefined) return;
         const config = readConfig();
+        const zone = await findChosen(pickAsk(config, io, null), zones);
         const asked = {
           zone,
           plan,

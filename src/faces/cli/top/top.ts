@@ -45,6 +45,7 @@ Examples:
 
 interface Flags {
   readonly zone?: string;
+  readonly account?: string;
   readonly every?: string;
   readonly once?: true;
   readonly json?: true;
@@ -54,19 +55,22 @@ interface Flags {
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return allowRemote(storeCommand("top", HELP, io))
     .option("--zone <ids>", "only these shield zones, with commas (default: all)")
+    .option("--account <name>", "only the zones of this account, in the place of --zone")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")
     .option("--json", "print once, as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
-        const only = flags.zone === undefined ? undefined : read.zones("zone", flags.zone);
+        const only = {
+          ...(flags.zone === undefined ? {} : { zone: read.zones("zone", flags.zone) }),
+          ...(flags.account === undefined ? {} : { account: flags.account }),
+        };
         const everyMs = readEvery(read, flags.every) * 1_000;
         read.finish();
         const config = readConfig();
         const ask = async (run: AskOperation) => {
           const now = io.clock();
-          const zone = only === undefined ? {} : { zone: only };
-          const input = { ...zone, from: String(now - SPAN_MS), to: String(now) };
+          const input = { ...only, from: String(now - SPAN_MS), to: String(now) };
           return (await run(showOverview, input)) as OverviewAnswer;
         };
         const once = pickAsk(config, io, null);

@@ -5,18 +5,20 @@ import type { FoundSession } from "#db/people/sessions.ts";
 import type { Clock } from "#lib/clock.ts";
 import { hashAccessKey, isSameKey, readKeyId } from "#model/access-key.ts";
 import { isRole, scopesOf } from "#model/roles.ts";
+import { zonesOfKey } from "#model/zones.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
 
 interface AuthenticateOptions {
   /** Called for every request, so that a revoked key fails on its next request, at any replica. */
   readonly find: (keyId: string) => Promise<FoundApiKey | null>;
+  readonly toCaller: (found: FoundApiKey) => Caller;
   readonly onUsed: (keyId: string) => void;
 }
 
 /** An id that no key has. A text that is not a key takes the same path as an unknown key. */
 const NO_ID = "";
 
-export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authenticate {
+export function createAuthenticate({ find, toCaller, onUsed }: AuthenticateOptions): Authenticate {
   return async (accessKey) => {
     const found = await find(readKeyId(accessKey) ?? NO_ID);
     const isSame = isSameKey(accessKey, found?.keyHash ?? null);
@@ -26,9 +28,14 @@ export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authe
   };
 }
 
-export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundSession["caller"]): Caller {
+/** Returns the caller of a key or of a person. `accounts` are those of the service, which a key for accounts follows. */
+export function toCaller(
+  { keyId, name, zoneIds, accounts: named, isMasked, ...found }: FoundSession["caller"],
+  accounts: Parameters<typeof zonesOfKey>[1],
+): Caller {
   const roles = found.roles.filter(isRole);
-  return { keyId, name, roles, scopes: scopesOf(roles), zoneIds, masked: isMasked };
+  const zones = zonesOfKey({ zoneIds, accounts: named }, accounts);
+  return { keyId, name, roles, scopes: scopesOf(roles), zoneIds: zones, masked: isMasked };
 }
 
 interface LastUsedOptions {
