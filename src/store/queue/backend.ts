@@ -48,7 +48,13 @@ interface OpenQueue extends Part {
 export interface QueueBackend {
   readonly kind: "redis" | "postgres";
   openQueue(name: string): OpenQueue;
-  openWorker(name: string, processor: Processor, options: Omit<WorkerOptions, "connection" | "prefix">): Part;
+  /** `isRunning` returns whether the worker still runs the job of this id. If left out, it does. */
+  openWorker(
+    name: string,
+    processor: Processor,
+    options: Omit<WorkerOptions, "connection" | "prefix">,
+    isRunning?: (jobId: string) => boolean,
+  ): Part;
   /** Returns what is configured wrongly in the store, in a message for people; null if nothing is. */
   findMistake(): Promise<string | null>;
 }
@@ -103,9 +109,9 @@ function redisBackend(address: RedisAddress, prefix: string): QueueBackend {
     kind: "redis",
     openQueue: (name) =>
       new Queue(name, { connection: producer, prefix, defaultJobOptions: JOB_OPTIONS }, createRedisBackend),
-    openWorker: (name, processor, worker) =>
+    openWorker: (name, processor, worker, isRunning) =>
       new Worker(name, processor, { ...worker, connection: consumer, prefix }, (...given) =>
-        slowRefusals(createRedisBackend(...given)),
+        forgetEnded(slowRefusals(createRedisBackend(...given)), isRunning),
       ),
     findMistake: () => findStoreMistake(address),
   };
@@ -124,14 +130,19 @@ function postgresBackend(url: Secret, idleInTransactionMs: number): QueueBackend
     keepAlive: true,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
   };
-  const postgres = withBackend((...given: Parameters<typeof createGuardedPostgres>) =>
-    slowRefusals(createGuardedPostgres(...given)),
-  );
+  const open = (isRunning?: (jobId: string) => boolean) =>
+    withBackend((...given: Parameters<typeof createGuardedPostgres>) =>
+      forgetEnded(slowRefusals(createGuardedPostgres(...given)), isRunning),
+    );
   return {
     kind: "postgres",
-    openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),
-    openWorker: (name, processor, worker) =>
-      new postgres.Worker(name, processor, { drainDelay: POSTGRES_WAIT_SECONDS, ...worker, connection }),
+    openQueue: (name) => new (open().Queue)(name, { connection, defaultJobOptions: JOB_OPTIONS }),
+    openWorker: (name, processor, worker, isRunning) =>
+      new (open(isRunning).Worker)(name, processor, {
+        drainDelay: POSTGRES_WAIT_SECONDS,
+        ...worker,
+        connection,
+      }),
     findMistake: async () => null,
   };
 }
@@ -214,6 +225,16 @@ function slowRefusals<B extends IQueueBackend>(backend: B): B {
   const waitForJob = backend.waitForJob.bind(backend);
   backend.moveToActive = (...given) => late(moveToActive(...given));
   backend.waitForJob = (...given) => late(waitForJob(...given));
+  return backend;
+}
+
+/**
+ * Returns the backend without failed renewals of jobs that have ended meanwhile. BullMQ may renew the lock of a job while the
+ * end of the job releases it.
+ */
+function forgetEnded<B extends IQueueBackend>(backend: B, isRunning = (_jobId: string) => true): B {
+  const extendLocks = backend.extendLocks.bind(backend);
+  backend.extendLocks = async (...given) => (await extendLocks(...given)).filter(isRunning);
   return backend;
 }
 

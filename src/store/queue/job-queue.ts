@@ -107,7 +107,8 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
 
   function startWorker(name: QueueName) {
     let begun = 0;
-    let running = 0;
+    /** The ids of the jobs that this process runs and has not ended or put off. */
+    const running = new Set<string>();
     const open = () =>
       backend.openWorker(
         name,
@@ -124,12 +125,14 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
             (beganAt.get(key) ?? 0) > job.timestamp + (job.opts.delay ?? 0) + CLOCK_SKEW_MS
           )
             return;
-          running += 1;
+          const id = job.id ?? "";
+          running.add(id);
+          const onEnd = () => void running.delete(id);
           try {
-            await runAttempt(definition, job, token, stopping.signal);
+            await runAttempt(definition, job, { token, stopping: stopping.signal, onEnd });
             beganAt.set(key, now);
           } finally {
-            running -= 1;
+            onEnd();
           }
         },
         // Deploys kill workers. A stall is not a failure of the job, and the default limit of one stall would drop
@@ -140,11 +143,12 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
           lockDuration: lockMs,
           stalledInterval: lockMs,
         },
+        (id) => running.has(id),
       );
     const worker = lasting(`worker ${name}`, open);
     workers.push(worker);
     const watch = createWorkerWatch({
-      read: () => ({ begun, running }),
+      read: () => ({ begun, running: running.size }),
       countWaiting: async () => (await queues.get(name)?.ready())?.getWaitingCount() ?? 0,
       onStopped() {
         onError(`worker ${name}`, new Error("it has stopped taking jobs, another takes its place"));
@@ -219,8 +223,11 @@ const DEFAULT_WAIT_MS = 60_000;
 async function runAttempt(
   definition: AnyJob,
   job: Job,
-  token: string | undefined,
-  stopping: AbortSignal,
+  {
+    token,
+    stopping,
+    onEnd,
+  }: { readonly token: string | undefined; readonly stopping: AbortSignal; readonly onEnd: () => void },
 ): Promise<void> {
   const payload = definition.payload.safeParse(job.data);
   if (!payload.success)
@@ -240,6 +247,7 @@ async function runAttempt(
         throw Object.assign(new UnrecoverableError(messageOf(error)), { cause: error });
       case "wait":
         // A wait is no failure and uses up none of the attempts.
+        onEnd();
         await job.moveToDelayed(Date.now() + readWaitMs(error), token);
         throw new DelayedError();
     }
