@@ -8,6 +8,7 @@ import { leases, replicas } from "../schema/service.ts";
 import { names, overwriting } from "./terms.ts";
 
 const current = alias(leases, "current");
+const former = alias(leases, "f");
 
 /** The lease whose fence is the timeline of the server that has given out numbers so far. No process holds it. */
 export const TIMELINE = "server.timeline";
@@ -152,14 +153,19 @@ export async function skipLostNumbers(db: Queryable, known: string | null): Prom
     if (timeline === null || timeline === known) return timeline;
     const fence = Number.parseInt(timeline, 16);
     await db.insert(leases).values({ name: TIMELINE, fence }).onConflictDoNothing();
-    // One statement, in which the first connection skips the numbers, and all others wait for it.
-    const isFormer = and(eq(leases.name, TIMELINE), ne(leases.fence, fence));
+    // One statement, in which the first connection skips the numbers, and all others wait for it. A server may lack what the one
+    // before it has skipped as well.
+    const isFormer = and(eq(former.name, TIMELINE), ne(former.fence, fence));
     await db.execute(sql`
-      with promoted as (update ${leases} set ${names(leases.fence)} = ${fence} where ${isFormer} returning 1),
-      ended as (update ${leases} as ${current} set ${names(current.fence)} = ${current.fence} + ${SKIPPED},
+      with former as materialized (
+        select ${SKIPPED}::bigint * greatest(${fence}::bigint - ${former.fence}, 1) as skipped
+        from ${leases} ${former} where ${isFormer} for update),
+      promoted as (update ${leases} set ${names(leases.fence)} = ${fence} from former
+        where ${eq(leases.name, TIMELINE)} returning skipped),
+      ended as (update ${leases} as ${current} set ${names(current.fence)} = ${current.fence} + skipped,
           ${names(current.holder)} = null, ${names(current.expiresAt)} = null
         from promoted where ${and(ne(current.name, TIMELINE), isNull(current.dueAt))})
-      select setval(oid, nextval(oid) + ${SKIPPED}) from pg_class, promoted
+      select setval(oid, nextval(oid) + skipped) from pg_class, promoted
       where relkind = 'S' and relnamespace = 'public'::regnamespace`);
     return timeline;
   } catch (thrown) {

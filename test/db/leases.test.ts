@@ -1,6 +1,14 @@
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { acquireLease, assertFence, claimRuns, releaseLease, renewLease } from "#db/postgres/leases.ts";
+import {
+  acquireLease,
+  assertFence,
+  claimRuns,
+  releaseLease,
+  renewLease,
+  skipLostNumbers,
+  TIMELINE,
+} from "#db/postgres/leases.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { ruleMetrics } from "#db/schema/rules.ts";
 import { leases } from "#db/schema/service.ts";
@@ -161,4 +169,24 @@ test("a due time from a clock that was hours ahead is void", async () => {
 test("a caller that is late for a run does not claim it after another has claimed the next one", async () => {
   await claim(runs(["minutely"], SLOT + 60_000, 60_000));
   expect(await claim(runs(["minutely"], SLOT, 60_000))).toEqual([]);
+});
+
+test("a server that lacks what the two servers before it skipped skips the numbers of both, once", async () => {
+  const lost = 10_000;
+  const timeline = Number.parseInt((await skipLostNumbers(database.db, null)) ?? "", 16);
+  const fence = (await acquire("a")) ?? 0;
+  const readNext = async () =>
+    Number(
+      (await database.db.execute<{ id: string }>(sql`select nextval('alerts_id_seq') as id`)).rows[0]?.id,
+    );
+  const id = await readNext();
+  await database.db
+    .update(leases)
+    .set({ fence: timeline - 2 })
+    .where(eq(leases.name, TIMELINE));
+
+  await Promise.all([1, 2, 3].map(() => skipLostNumbers(database.db, null)));
+
+  expect(await acquire("b")).toBe(fence + 2 * lost + 1);
+  expect(await readNext()).toBe(id + 2 + 2 * lost);
 });
