@@ -27,6 +27,8 @@ export interface DatabaseOptions {
    * Default: none.
    */
   readonly queryTimeoutMs?: number;
+  /** A statement without an answer for this long makes the client ask the server on a new connection. Default 15 s. */
+  readonly silentAfterMs?: number;
 }
 
 /** The type that queries are written against: the database or a transaction in it. */
@@ -99,6 +101,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
     idleTimeoutMillis: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
+    ...(options.silentAfterMs === undefined ? {} : { silentAfterMs: options.silentAfterMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     verify: (client, done) => void verify(client, done),

@@ -1,3 +1,6 @@
+import { readSqlState, toError } from "./errors.ts";
+import { type Asking, watchSilence } from "./sql-silence.ts";
+
 /**
  * The settings that the code relies on in every session, whatever the server, the database or the role has set: how values
  * are written as text, how texts are read, where tables are found, and what a transaction sees.
@@ -20,6 +23,10 @@ export const SESSION_SETTINGS = {
 const LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
 
 const PROBE_MS = 3_000;
+/** Longest wait for the answer to a statement before the server is asked on a new connection, and for the answer to that. */
+const SILENT_MS = 15_000;
+/** The server is not there, or takes connections and answers nothing. */
+const NO_ANSWER = /timeout|^E(TIMEDOUT|(HOST|NET)(UNREACH|DOWN))/;
 /** A standby, or a role or server that allows reading only. */
 const IS_READ_ONLY = `current_setting('transaction_read_only') = 'on' as "isReadOnly"`;
 /** The host of each address with several that was the primary last. */
@@ -88,6 +95,7 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       if (this.#hosts.length > 1) Object.assign(this, primaries.get(url) ?? (await this.#findPrimary(url)));
       try {
         await super.connect();
+        this.#watch(url);
         const { rows } = await this.query(this.#statement);
         if (this.#mustWrite && rows[0]?.["isReadOnly"] === true)
           throw new Error(`${this.host}:${this.port} accepts no writes`);
@@ -95,6 +103,42 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
         primaries.delete(url);
         await this.end().catch(() => undefined);
         throw thrown;
+      }
+    }
+
+    #watch(url: string): void {
+      // The driver's types lack these members.
+      const client = this as unknown as Asking;
+      // A name may lead to another server by now.
+      const host = client.connection.stream.remoteAddress;
+      const port = String(this.port);
+      const afterMs = Number(this.#config["silentAfterMs"] ?? SILENT_MS);
+      const own = host === undefined ? url : withSqlHost(url, { host, port });
+      const isAnswering = async () => {
+        const answers = await this.#answers(own, afterMs);
+        if (!answers) primaries.delete(url);
+        return answers;
+      };
+      watchSilence(client, { server: `${host ?? this.host}:${port}`, afterMs, isAnswering });
+    }
+
+    /** Returns whether the server answers a new connection, whatever the answer is. */
+    async #answers(connectionString: string, connectionTimeoutMillis: number): Promise<boolean> {
+      const probe = new Base({
+        ...this.#config,
+        options: undefined,
+        connectionString,
+        connectionTimeoutMillis,
+      });
+      probe.on("error", () => undefined);
+      try {
+        await probe.connect();
+        return true;
+      } catch (thrown) {
+        const { code = "", message } = toError(thrown) as NodeJS.ErrnoException;
+        return readSqlState(thrown) !== null || !NO_ANSWER.test(code || message);
+      } finally {
+        await probe.end().catch(() => undefined);
       }
     }
 

@@ -51,8 +51,12 @@ export function toRedisConnection({ url, ca }: RedisAddress): RedisConnection {
   };
 }
 
+/** BullMQ's blocking commands take ten seconds at most. A connection without an answer for longer leads nowhere. */
+const SILENT_MS = 20_000;
+
 /** Opens a client with the options of `toRedisConnection` and others. */
-export function openRedis({ cluster, url, ...options }: OpenOptions): Redis | Cluster {
+export function openRedis({ cluster, url, ...others }: OpenOptions): Redis | Cluster {
+  const options = { ...others, socketTimeout: SILENT_MS };
   if (cluster === undefined) return url === undefined ? new Redis(options) : new Redis(url, options);
   const { retryStrategy, enableOfflineQueue, lazyConnect, ...redisOptions } = options;
   return new Cluster(cluster, {
