@@ -3,6 +3,7 @@ import { readCoverageHours } from "#db/proof/coverage-report.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { startOfHour } from "#model/horizon.ts";
 import { findBreaches, findMissing, readShown, readStored, type ShownEvent } from "../faults/invariants.ts";
+import { checkAlerts } from "./check-alerts.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 import { type SoakWorld, ZONES } from "./soak-world.ts";
 
@@ -109,7 +110,7 @@ async function checkHours(
     ...(waitingUntil === null
       ? []
       : [`${waiting} not yet due (the last at ${new Date(waitingUntil).toISOString().slice(11, 16)} UTC)`]),
-    ...(failures.length === 0 ? [] : [`${failures.length} failed: ${failures[0]}`]),
+    ...(failures.length === 0 ? [] : [`${failures.length} failed: ${failures.slice(0, 50).join("\n  ")}`]),
   ];
   const isMet = hours.length > 0 && failures.length === 0;
   return [
@@ -137,28 +138,4 @@ async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {
     detail: `${told} delivered, ${due} due, ${refused} dropped as stale`,
     isMet: due === 0,
   };
-}
-
-/**
- * Checks the alerts by the receiver's own records, because the service's records of its deliveries do not prove them.
- */
-async function checkAlerts({ postgres, receiver }: SoakWorld): Promise<FinalCheck> {
-  const alerts = await postgres.query<{ id: number; state: string; series: string; firedAt: number }>(
-    `select id::int, state, zone_id || ' ' || rule_id as series,
-       (extract(epoch from fired_at) * 1000)::float8 as "firedAt" from alerts order by id`,
-  );
-  const heard = new Set([...receiver.received.map(({ alertId }) => alertId), ...receiver.digested]);
-  // An alert in a group is named in a message of the group that was sent since the alert fired.
-  const isNamed = ({ series, firedAt }: (typeof alerts)[number]) =>
-    (receiver.named.get(series) ?? Number.NEGATIVE_INFINITY) >= firedAt;
-  const unheard = alerts.filter((alert) => {
-    return alert.state !== "resolved" && !heard.has(alert.id) && !isNamed(alert);
-  });
-  const keys = receiver.received.map(({ id }) => id);
-  const repeats = keys.length - new Set(keys).size;
-  const detail =
-    unheard.length === 0
-      ? `${alerts.length} alerts, ${keys.length} messages, of which ${repeats} came twice under one id`
-      : `not heard of: ${unheard.map(({ id }) => id).join(", ")}`;
-  return { name: "every open alert delivered", detail, isMet: unheard.length === 0 };
 }

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { runRandomTests } from "./random-tests.ts";
 import { isPassed, reportSoak } from "./report.ts";
@@ -74,8 +75,6 @@ await new Command("soak")
   })
   .parseAsync()
   .catch((thrown: unknown) => {
-    process.stderr.write(
-      `soak: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`,
-    );
+    process.stderr.write(`soak: ${inspect(thrown)}\n`);
     process.exit(1);
   });

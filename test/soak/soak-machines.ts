@@ -7,7 +7,7 @@ import type { WebhookReceiver } from "../faults/webhook-receiver.ts";
 import { findOlderServer } from "../support/older-postgres.ts";
 import { findRedisServer } from "../support/redis.ts";
 import { startCluster, startSentinels } from "../support/redis-group.ts";
-import { type StandbyPair, startStandbyPair } from "../support/standby-pair.ts";
+import { type Loss, type StandbyPair, startStandbyPair } from "../support/standby-pair.ts";
 import type { FinalCheck } from "./final-checks.ts";
 import type { SoakFault } from "./soak-faults.ts";
 import type { SoakPostgres } from "./soak-postgres.ts";
@@ -18,6 +18,9 @@ const DATABASE = "postgres";
 /** How the stores of a soak survive the loss of a machine. */
 export const REDIS_FORMS = ["sentinel", "cluster"] as const;
 export type RedisForm = (typeof REDIS_FORMS)[number];
+
+/** How long a lost server keeps its connections open without an answer. */
+const SILENT_MS = [30_000, 60_000] as const;
 
 /** What each replica does, in turn. */
 export const ROLES = ["ingest", "derive", "alerts,http"];
@@ -42,6 +45,12 @@ export async function startMachines(folder: string, form: RedisForm): Promise<Ma
   const forwarded = path.join(folder, "forwarded");
   mkdirSync(forwarded);
   const inTurn = createTurns();
+  const loseRedis = (loss: Loss, downMs: number) =>
+    inTurn("redis", async () => {
+      await group.failOver(loss);
+      await delay(downMs);
+      await group.revive();
+    });
   return {
     folder: forwarded,
     postgres: {
@@ -57,13 +66,8 @@ export async function startMachines(folder: string, form: RedisForm): Promise<Ma
     redis: {
       proxy: unused,
       proxiedUrl: group.url,
-      flush: async () => void (await group.ask("FLUSHALL")),
-      restart: (downMs) =>
-        inTurn("redis", async () => {
-          await group.failOver();
-          await delay(downMs);
-          await group.revive();
-        }),
+      flush: () => inTurn("redis", async () => void (await group.ask("FLUSHALL"))),
+      restart: (downMs) => loseRedis("killed", downMs),
       stop: () => group.stop(),
     },
     faults: [
@@ -87,15 +91,29 @@ export async function startMachines(folder: string, form: RedisForm): Promise<Ma
           }),
       },
       {
+        name: "Postgres silent with open connections, standby promoted",
+        inflict: (_world, dice) =>
+          inTurn("postgres", async () => {
+            await pair.follow("asynchronously");
+            await delay(dice.roll(2_000, 6_000));
+            await failOver(pair, "silent", dice.roll(...SILENT_MS));
+          }),
+      },
+      {
         name: "Redis primary killed, another one takes over",
-        inflict: async ({ redis }, dice) => redis?.restart(dice.roll(0, 5_000)),
+        inflict: (_world, dice) => loseRedis("killed", dice.roll(0, 5_000)),
+      },
+      {
+        name: "Redis primary silent with open connections, another one takes over",
+        inflict: (_world, dice) => loseRedis("silent", dice.roll(...SILENT_MS)),
       },
     ],
   };
 }
 
-async function failOver(pair: StandbyPair): Promise<void> {
-  await pair.failOver();
+async function failOver(pair: StandbyPair, loss?: Loss, silentMs = 0): Promise<void> {
+  await pair.failOver(loss);
+  await delay(silentMs);
   await pair.follow("asynchronously");
 }
 

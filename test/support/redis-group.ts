@@ -5,16 +5,17 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Redis } from "ioredis";
 import { findFreePort } from "./free-port.ts";
+import type { Loss } from "./standby-pair.ts";
 
 /** Servers of Redis of which one takes over when another is killed. They keep nothing on the disk. */
 export interface RedisGroup {
   /** As in `REDIS_URL`. */
   readonly url: string;
-  /** Runs a command on the server that has the queues' keys. */
+  /** Runs a command on the server that has the queues' keys, as soon as that takes writes. */
   ask(...words: [string, ...string[]]): Promise<unknown>;
-  /** Kills the server that has the queues' keys, and waits until another one takes writes. */
-  failOver(): Promise<void>;
-  /** Starts the killed server again, empty. It becomes a replica. */
+  /** Loses the server that has the queues' keys, and waits until another one takes writes. */
+  failOver(loss?: Loss): Promise<void>;
+  /** Starts the lost server again, empty. Resolves when it is a replica that could take over. */
   revive(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -22,6 +23,8 @@ export interface RedisGroup {
 interface Node {
   readonly port: number;
   start(): Promise<void>;
+  /** Stops it. Its connections stay open. */
+  silence(): void;
   kill(): Promise<void>;
   ask(...words: [string, ...string[]]): Promise<unknown>;
 }
@@ -29,13 +32,17 @@ interface Node {
 /** A key in the queues' slot. */
 const KEY = "{longwatch}:group";
 
+/** A server that is stopped answers nothing. */
+const ANSWER_MS = 3_000;
+
 async function makeNode(server: string, folder: string, args: readonly string[]): Promise<Node> {
   const port = await findFreePort();
   const dir = path.join(folder, String(port));
   mkdirSync(dir);
   let child: ChildProcess | null = null;
   const ask: Node["ask"] = async (command, ...rest) => {
-    const redis = new Redis(port, "127.0.0.1", { retryStrategy: () => null, maxRetriesPerRequest: 0 });
+    const limits = { maxRetriesPerRequest: 0, commandTimeout: ANSWER_MS };
+    const redis = new Redis(port, "127.0.0.1", { retryStrategy: () => null, ...limits });
     redis.on("error", () => undefined);
     try {
       return await redis.call(command, ...rest);
@@ -51,6 +58,7 @@ async function makeNode(server: string, folder: string, args: readonly string[])
       child = spawn(server, [...args, ...own], { stdio: "ignore" });
       await until(() => ask("PING"));
     },
+    silence: () => void child?.kill("SIGSTOP"),
     async kill() {
       if (child === null || child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, "exit");
@@ -60,22 +68,66 @@ async function makeNode(server: string, folder: string, args: readonly string[])
   };
 }
 
-/** Waits until the answer includes the text. */
-async function until(ask: () => Promise<unknown>, text = ""): Promise<void> {
+/** An election takes a second, and many times that on a busy machine. */
+const MOST_MS = 180_000;
+
+/** Waits until the answer includes the text. Returns the answer. */
+async function until(ask: () => Promise<unknown>, text = ""): Promise<unknown> {
+  const endAt = Date.now() + MOST_MS;
   for (;;) {
     const answer = await ask().catch(() => null);
-    if (JSON.stringify(answer ?? "").includes(text) && answer !== null) return;
+    if (answer !== null && JSON.stringify(answer).includes(text)) return answer;
+    if (Date.now() > endAt) throw new Error(`no answer with "${text}" within ${MOST_MS} ms: ${answer}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
 const MEMORY = ["--save", "", "--maxmemory-policy", "noeviction"];
 
+/** Returns the group of which `pair` has the queues' keys. On a busy machine the two change places by themselves, too. */
+function createGroup(
+  url: string,
+  { pair, others, folder }: { pair: readonly Node[]; others: readonly Node[]; folder: string },
+): RedisGroup {
+  let lost: Node | undefined;
+  const find = async (role: string) => {
+    const said = await Promise.all(pair.map((node) => node.ask("INFO", "replication").catch(() => null)));
+    return pair.filter((_, index) => String(said[index]).includes(role));
+  };
+  /** A former primary that has just started says that it is one, until it is told to follow. */
+  const askPrimary: Node["ask"] = async (...words) => {
+    for (const node of await find("role:master"))
+      if ((await node.ask("SET", KEY, "1").catch(() => null)) !== null) return node.ask(...words);
+    throw new Error("no server takes writes");
+  };
+  return {
+    url,
+    ask: (...words) => until(() => askPrimary(...words)),
+    async failOver(loss = "killed") {
+      await until(() => askPrimary("PING"));
+      [lost] = await find("role:master");
+      if (loss === "silent") lost?.silence();
+      else await lost?.kill();
+      await until(() => askPrimary("PING"));
+    },
+    async revive() {
+      await lost?.kill();
+      await lost?.start();
+      await until(async () => ((await find("master_link_status:up")).length === 1 ? "up" : null));
+    },
+    async stop() {
+      await Promise.all([...pair, ...others].map((node) => node.kill()));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
 /** Starts two servers and three Sentinels, which promote the other server after a second. */
 export async function startSentinels(server: string): Promise<RedisGroup> {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-sentinels-"));
-  let primary = await makeNode(server, folder, MEMORY);
-  let other = await makeNode(server, folder, [...MEMORY, "--replicaof", "127.0.0.1", String(primary.port)]);
+  const primary = await makeNode(server, folder, MEMORY);
+  const follow = ["--replicaof", "127.0.0.1", String(primary.port)];
+  const other = await makeNode(server, folder, [...MEMORY, ...follow]);
   await Promise.all([primary.start(), other.start()]);
   const sentinels = await Promise.all(
     [1, 2, 3].map(async (index) => {
@@ -92,21 +144,8 @@ export async function startSentinels(server: string): Promise<RedisGroup> {
     }),
   );
   await Promise.all(sentinels.map((one) => until(() => one.ask("INFO", "sentinel"), "slaves=1,sentinels=3")));
-  return {
-    url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/queues`,
-    ask: (...words) => primary.ask(...words),
-    async failOver() {
-      await primary.kill();
-      [primary, other] = [other, primary];
-      await until(() => primary.ask("SET", KEY, "1"));
-    },
-    // It may say for a moment that it is the primary, until the Sentinels tell it.
-    revive: () => other.start(),
-    async stop() {
-      await Promise.all([...sentinels, primary, other].map((node) => node.kill()));
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  const url = `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/queues`;
+  return createGroup(url, { pair: [primary, other], others: sentinels, folder });
 }
 
 /** Starts a cluster of three primaries. The one with the queues' keys has a replica, which takes over after a second. */
@@ -132,23 +171,7 @@ export async function startCluster(server: string): Promise<RedisGroup> {
   await fourth.ask("CLUSTER", "REPLICATE", String(await owner.ask("CLUSTER", "MYID")));
   await until(() => fourth.ask("INFO", "replication"), "master_link_status:up");
   await Promise.all(nodes.map((node) => until(() => node.ask("CLUSTER", "INFO"), "cluster_state:ok")));
-  let [primary, other] = [owner, fourth];
-  return {
-    url: `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
-    ask: (...words) => primary.ask(...words),
-    async failOver() {
-      await primary.kill();
-      [primary, other] = [other, primary];
-      await until(() => primary.ask("SET", KEY, "1"));
-    },
-    async revive() {
-      await other.start();
-      // On a busy machine the nodes may have changed places again meanwhile.
-      await until(() => other.ask("CLUSTER", "INFO"), "cluster_state:ok");
-    },
-    async stop() {
-      await Promise.all(nodes.map((node) => node.kill()));
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  const url = `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+  const others = nodes.filter((node) => node !== owner && node !== fourth);
+  return createGroup(url, { pair: [owner, fourth], others, folder });
 }

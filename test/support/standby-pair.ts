@@ -25,6 +25,9 @@ interface Machine {
   readonly data: string;
 }
 
+/** How a server is lost: every process of it is killed, or stopped, so that its connections stay open and answer nothing. */
+export type Loss = "killed" | "silent";
+
 /** A primary and a standby that follows it over a network that can be cut. */
 export interface StandbyPair {
   /** Returns the address of a database, as a user writes it: with both hosts. */
@@ -35,9 +38,9 @@ export interface StandbyPair {
   follow(how: "synchronously" | "asynchronously"): Promise<void>;
   /** Cuts the network between the two: what is committed from now on, the standby lacks. */
   lag(): Promise<void>;
-  /** Kills every process of the primary at once and promotes the standby. Resolves when the standby accepts writes. */
-  failOver(): Promise<void>;
-  /** Starts the former primary as it was. It follows no one and accepts writes. */
+  /** Loses the primary and promotes the standby. Resolves when the standby accepts writes. */
+  failOver(loss?: Loss): Promise<void>;
+  /** Starts the killed former primary as it was. It follows no one and accepts writes. */
   revive(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -125,20 +128,20 @@ export async function startStandbyPair({ bin }: OlderServer): Promise<StandbyPai
     await ask(primary, "select pg_reload_conf()");
   }
 
-  /** Kills the server and its children, which would otherwise end by themselves a moment later. */
-  async function kill(machine: Machine): Promise<void> {
+  /** Kills the server and its children, which would otherwise end by themselves a moment later, or stops them. */
+  async function lose(machine: Machine, loss: Loss): Promise<void> {
     const server = running.get(machine);
     if (server?.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
     const ended = once(server, "exit");
     const children = listProcesses().filter(({ parent }) => parent === server.pid);
     for (const pid of [server.pid, ...children.map((child) => child.pid)]) {
       try {
-        process.kill(pid, "SIGKILL");
+        process.kill(pid, loss === "killed" ? "SIGKILL" : "SIGSTOP");
       } catch {
         // It has ended by itself.
       }
     }
-    await ended;
+    if (loss === "killed") await ended;
   }
 
   await run(
@@ -164,7 +167,7 @@ export async function startStandbyPair({ bin }: OlderServer): Promise<StandbyPai
     query: (database, text, values) => ask(primary, text, { database, values }),
     async follow(how) {
       if (isAlone) {
-        await kill(standby);
+        await lose(standby, "killed");
         rmSync(standby.data, { recursive: true, force: true });
         await network.refuse();
         await network.accept();
@@ -178,15 +181,15 @@ export async function startStandbyPair({ bin }: OlderServer): Promise<StandbyPai
       await untilAnswers(primary, "select sync_state = 'sync' as done from pg_stat_replication");
     },
     lag: () => network.refuse(),
-    async failOver() {
-      await kill(primary);
+    async failOver(loss = "killed") {
+      await lose(primary, loss);
       await ask(standby, "select pg_promote(true, 60)");
       [primary, standby] = [standby, primary];
       isAlone = true;
     },
     revive: () => start(standby),
     async stop() {
-      for (const machine of machines) await kill(machine);
+      for (const machine of machines) await lose(machine, "killed");
       await network.close();
       rmSync(folder, { recursive: true, force: true });
     },
