@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "#lib/errors.ts";
-import { hashFile } from "#lib/files.ts";
+import { hashFile, removeOld } from "#lib/files.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { KEPT_FOLDER, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 import type { ArchivedDay } from "./archived-days.ts";
@@ -82,13 +82,12 @@ export function openKeptHours(
 
   /** Removes what killed writers left, and the oldest hours beyond the limit. */
   async function trim(): Promise<void> {
+    const names = (await readdir(folder)).filter((name) => name.endsWith(".parquet"));
+    await removeOld(folder, Date.now() - LEFT_BEHIND_MS, names);
     let bytes = 0;
-    for (const name of (await readdir(folder)).sort().reverse()) {
-      const isFile = name.endsWith(".parquet");
-      const found = await stat(path.join(folder, name)).catch(() => null);
-      if (isFile) bytes += found?.size ?? 0;
-      const isLeft = found !== null && found.mtimeMs < Date.now() - LEFT_BEHIND_MS;
-      if (isFile ? bytes > mostBytes : isLeft) await remove(name);
+    for (const name of names.sort().reverse()) {
+      bytes += (await stat(path.join(folder, name)).catch(() => null))?.size ?? 0;
+      if (bytes > mostBytes) await remove(name);
     }
   }
 

@@ -45,7 +45,7 @@ export interface RuleRow {
   readonly other: number;
   /** The minute of the last event, epoch ms; the start of its hour or day if the minutes are no longer kept. */
   readonly lastSeen: number;
-  /** Events of a span of the same length at the level of the 28 days before; null if the zone was not watched then. */
+  /** Events of a span of the same length at the level of the hours without a gap of the 28 days before; null if there is none. */
   readonly usual: number | null;
   readonly openSpikeId: number | null;
 }
@@ -59,6 +59,8 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
   const [from, to] = [new Date(query.fromMs), new Date(query.toMs)];
   const spanHours = (query.toMs - query.fromMs) / 3_600_000;
   const before = new Date(query.fromMs - BASELINE_DAYS * 86_400_000);
+  const isKnown = sql`${w.zoneId} = page.zone_id and ${w.startsAt} >= ${before} and ${w.startsAt} < ${from}
+    and (${w.state} <> 'gap' or ${w.gapReason} = ${IMPORTED})`;
   const { rows } = await db.execute<{ [Key in keyof RuleRow]: RuleRow[Key] }>(sql`
     with summed as (
       select ${b.zoneId}, ${b.ruleId}, sum(${b.total})::float8 as total, sum(${b.blocked})::float8 as blocked,
@@ -83,11 +85,9 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
     cross join lateral (
       select coalesce(sum(${b.total}), 0)::float8 as events from ${ruleBuckets} ${b}
       where ${b.zoneId} = page.zone_id and ${b.ruleId} = page.rule_id and ${b.width} = 3600
-        and ${b.startsAt} >= ${before} and ${b.startsAt} < ${from}) history
+        and ${b.startsAt} in (select ${w.startsAt} from ${coverageWindows} ${w} where ${isKnown})) history
     cross join lateral (
-      select count(*)::float8 as hours from ${coverageWindows} ${w}
-      where ${w.zoneId} = page.zone_id and ${w.startsAt} >= ${before} and ${w.startsAt} < ${from}
-        and (${w.state} <> 'gap' or ${w.gapReason} = ${IMPORTED})) known
+      select count(*)::float8 as hours from ${coverageWindows} ${w} where ${isKnown}) known
     order by ${orderOf(sort)}`);
   return rows;
 }

@@ -14,7 +14,7 @@ import { inArchive, packNewRecords, WAITS_FOR_KEY } from "#db/ingest/raw-blocks.
 import { storePage } from "#db/ingest/store-page.ts";
 import { releaseHeldEntries } from "#db/people/erase-quarantine.ts";
 import { holdLease, type OwnedLease } from "#db/postgres/hold-lease.ts";
-import { type EventRecord, HELD_BACK, readPage } from "#ingest/rules/read-page.ts";
+import { type EventRecord, HELD_BACK, readPage, renewReason } from "#ingest/rules/read-page.ts";
 import { isObject, parseJson } from "#lib/json.ts";
 import type { Log } from "#lib/log.ts";
 import { firstListedDay, toDay } from "#model/horizon.ts";
@@ -87,7 +87,7 @@ async function storeAgain(
   const failed = read.flatMap(({ id, raw, event, reason }) => {
     if (event === null) return { id, raw, reason };
     const day = toDay(event.occurredAt);
-    return archived.has(day) ? { id, raw, reason: inArchive(day) } : [];
+    return archived.has(day) ? { id, raw, reason: renewReason(reason, inArchive(day)) } : [];
   });
   const ready = read.filter((one) => !failed.some((other) => other.id === one.id));
   if (ready.length > 0) await storeReady(deps, zone, ready);
@@ -161,7 +161,7 @@ function readAgain({ id, raw, day, receivedAt, route, ...row }: WholeEntry, hash
   const from = isRow ? ({ route: "search", day: null } as const) : ({ route: "list", day } as const);
   const { events, records, quarantined } = readPage([raw], { ...from, receivedAt, hashKey }, [entry]);
   const [event = null, record = null] = [events[0], records[0]];
-  return { id, raw, event, reason: quarantined[0]?.reason ?? "", record, isRow };
+  return { id, raw, event, reason: renewReason(row.reason, quarantined[0]?.reason ?? ""), record, isRow };
 }
 
 async function findArchived(

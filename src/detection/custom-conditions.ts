@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { maskText } from "#archive/rules/mask.ts";
 import { readCondition } from "#archive/rules/query/custom-conditions.ts";
+import { WrittenFilters, WrittenQuery } from "#archive/rules/query/read-search.ts";
 import {
   deleteCustomCondition,
   insertCustomCondition,
@@ -91,12 +92,10 @@ const list = defineQuery({
 });
 
 const WRITTEN = {
-  filter: z
-    .array(z.string().max(10_000))
-    .max(50)
-    .optional()
-    .describe("field:op:value[,value], as search takes it; not- before op excludes. All filters must match."),
-  query: z.string().max(10_000).optional().describe("Text in address, rule, URL, user agent or message."),
+  filter: WrittenFilters.optional().describe(
+    "field:op:value[,value], as search takes it; not- before op excludes. All filters must match.",
+  ),
+  query: WrittenQuery.optional().describe("Text in address, rule, URL, user agent or message."),
   zone: ZoneIds.default("all").describe(
     "Id of the shield zone, several with commas, or all. Each zone is counted by itself: counts are not added up.",
   ),

@@ -136,6 +136,13 @@ test("an entry that still cannot be stored stays, with the reason of today", asy
   expect(await stored()).toEqual([]);
 });
 
+test("an imported row that still cannot be read keeps the number of its line", async () => {
+  await quarantine([{ raw: "no JSON", route: "search", reason: "unreadable: of before; imported, line 6" }]);
+  const reason = "unreadable: entry: invalid_type; imported, line 6";
+  expect(await retry()).toEqual({ stored: 0, kept: [{ id: 1, reason }] });
+  expect(await left()).toEqual([{ id: 1, reason }]);
+});
+
 test("setReasons leaves an entry that was erased after it was read", async () => {
   await quarantine([{ raw: '{"erased":"0a"}', reason: "fields.erased: bad" }]);
   const set = (raw: string) =>

@@ -1,6 +1,12 @@
 /** Counts events by groups in a period, and in another period or zone. */
 import { z } from "zod";
-import { narrowZones, parseFilter, toNativeFilter } from "#archive/rules/query/read-search.ts";
+import {
+  narrowZones,
+  parseFilter,
+  toNativeFilter,
+  WrittenFilters,
+  WrittenQuery,
+} from "#archive/rules/query/read-search.ts";
 import { type EventSource, prepareSource, selectEvents } from "#archive/rules/sql/event-source.ts";
 import { duck, type Piece, raw, toTimeCondition } from "#archive/rules/sql/to-condition.ts";
 import { formatWhole, showTime } from "#lib/format.ts";
@@ -52,9 +58,9 @@ export const compareEvents = defineQuery({
       .meta({ flagDefault: "-7d" })
       .describe("Start of the period. Default: 7 days before its end."),
     to: Time.optional().describe("End of the period. Default: now."),
-    query: z.string().max(10_000).optional().describe("Text in address, rule, URL, user agent or message."),
+    query: WrittenQuery.optional().describe("Text in address, rule, URL, user agent or message."),
     filter: z
-      .union([z.string().max(10_000), z.array(z.string().max(10_000)).max(50)])
+      .union([WrittenFilters.element, WrittenFilters])
       .optional()
       .meta({ wire: { type: "array", items: { type: "string" } } })
       .describe("field:op:value[,value], as search takes it. All filters must match."),

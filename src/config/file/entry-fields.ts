@@ -1,5 +1,6 @@
 /** The fields of an entry: of a channel, of a destination, of zones and durations. */
 import { z } from "zod";
+import { WrittenFilters, WrittenQuery } from "#archive/rules/query/read-search.ts";
 import { CHANNELS } from "#delivery/receivers/channels/registry.ts";
 import { SINKS } from "#delivery/receivers/sinks/destination.ts";
 import { EVENT_FORMATS, SPIKE_SEVERITIES } from "#model/kinds.ts";
@@ -119,10 +120,7 @@ const BATCH_RULE = "must be a whole number from 1 to 5000";
 /** The settings that every destination has besides those of its kind. */
 const shared = {
   zones: zones.optional().describe("numbers, or names from zones; if missing, every zone"),
-  where: z
-    .array(z.string().max(10_000))
-    .min(1)
-    .max(50)
+  where: WrittenFilters.min(1)
     .optional()
     .describe("filters such as action:eq:block, as of `longwatch search`; all must match"),
   format: z
@@ -165,12 +163,10 @@ export const duration = z
 
 /** A custom condition. `readCondition` checks what its members are together. */
 export const conditionEntry = z.strictObject({
-  where: z
-    .array(z.string().max(10_000))
-    .max(50)
-    .optional()
-    .describe("filters such as path:wildcard:/admin*, as of `longwatch search`; all must match"),
-  query: z.string().max(10_000).optional().describe("text in address, rule, URL, user agent or message"),
+  where: WrittenFilters.optional().describe(
+    "filters such as path:wildcard:/admin*, as of `longwatch search`; all must match",
+  ),
+  query: WrittenQuery.optional().describe("text in address, rule, URL, user agent or message"),
   zone: zones
     .optional()
     .describe(

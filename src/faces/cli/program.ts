@@ -11,7 +11,8 @@ import { addHelp, listAsTyped } from "./terminal/help.ts";
 const HELP = `
 Every command has --help with examples. Unless a command's help says otherwise, exit code 1 means a failure and 2 a mistake
 in the command line or the settings. Settings are environment variables. The settings of a service that runs on this
-machine are found automatically.
+machine are found automatically. A command that takes --from and --to takes --since and --until as well, and the other way
+round.
 
 Examples:
   npm start

@@ -19,7 +19,7 @@ import type { OwnedLease } from "#db/postgres/hold-lease.ts";
 import type { PartitionKeeper } from "#db/postgres/partitions.ts";
 import { readHourStates } from "#db/proof/coverage-report.ts";
 import { enterImported, readWatchedFrom } from "#db/proof/covered-hours.ts";
-import type { EventRecord } from "#ingest/rules/read-page.ts";
+import { atLine, type EventRecord } from "#ingest/rules/read-page.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
@@ -225,7 +225,7 @@ async function readCandidates(
     if ("problem" in read) {
       found.unreadable += 1;
       note(found, { file, line: row.line, reason: read.problem });
-      const reason = `${read.problem}; imported, line ${row.line}`;
+      const reason = `${read.problem}${atLine(row.line)}`;
       quarantined.push({ route: "search", day: null, reason, raw: row.raw });
       continue;
     }

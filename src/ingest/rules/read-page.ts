@@ -296,6 +296,15 @@ export function joinPageHours(
   return joined;
 }
 
+/** Ends the reason of a row of a file that was imported. */
+export const atLine = (line: number) => `; imported, line ${line}`;
+const AT_LINE = /; imported, line \d+$/;
+
+/** Returns a new reason for an entry in the quarantine, with the line of a row that was imported. */
+export function renewReason(before: string, reason: string): string {
+  return `${reason}${AT_LINE.exec(before)?.[0] ?? ""}`;
+}
+
 /** The reason for quarantining an entry of an answer that shows none of the zone's known events. */
 export const HELD_BACK = "held back: the answer shows none of the zone's known events";
 

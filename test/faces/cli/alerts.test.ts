@@ -72,6 +72,7 @@ testWays.both(
     expect(await ids("--state", "all", "--rule", "942")).toEqual([]);
     expect(await ids("--state", "all", "--since", "-1h")).toEqual([sql, other]);
     expect(await ids("--state", "all", "--since", "now")).toEqual([]);
+    expect(await ids("--state", "all", "--from", "now")).toEqual([]);
     const { out } = await run("list", "--state", "all", "--limit", "1");
     const [, after = ""] = /There are more: --after (\S+) shows the next page/.exec(out) ?? [];
     expect(await ids("--state", "all", "--limit", "1", "--after", after)).toEqual([other]);

@@ -30,6 +30,8 @@ testWays("the exit code is 3 if an hour of the span is lost, else 0", async ({ r
   await insertStory(database);
   expect(await run("--from", "2026-11-18", "--to", "now")).toMatchObject({ code: 0 });
   expect(await run("--from", "2026-11-17T05:00", "--to", "2026-11-17T06:00")).toMatchObject({ code: 3 });
+  // Other commands name the ends of a span like this.
+  expect(await run("--since=2026-11-18", "--until", "now")).toMatchObject({ code: 0 });
 });
 
 testWays("an hour that expired while no service ran is lost, recorded or not", async ({ run }) => {

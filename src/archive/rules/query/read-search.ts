@@ -1,4 +1,5 @@
 /** Reads a search as it was written, says what is wrong with it, and plans it. */
+import { z } from "zod";
 import { isObject } from "#lib/json.ts";
 import { cleanText } from "#lib/text.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -38,6 +39,10 @@ const MAX_MISTAKES = 50;
 const MAX_FILTERS = 50;
 const MAX_VALUES = 1_000;
 const MAX_VALUE_CHARS = 10_000;
+
+/** The text and the filters of a search as people write them. `parseFilter` reads a filter. */
+export const WrittenQuery = z.string().max(MAX_VALUE_CHARS);
+export const WrittenFilters = z.array(z.string().max(MAX_VALUE_CHARS)).max(MAX_FILTERS);
 
 /** Maximum number of tests per event in one request, for any time range. */
 const MAX_TESTS = 5_000;

@@ -60,7 +60,7 @@ const MACHINE_SHARE = 0.05;
 /** Exclusions of one rule, without those of paths with free texts. */
 const MOST_EXCLUSIONS = 2;
 /** An action that so much of the last events had is what the rule does now. */
-export const MOSTLY = 0.9;
+const MOSTLY = 0.9;
 
 type Counts = Record<RequestClass, number>;
 
@@ -250,10 +250,16 @@ function readsTexts(rule: string): boolean {
   return isCoreRule(rule) && !isProtocolRule(rule) && !isResponseRule(rule);
 }
 
+/** Returns whether a rule did something to most of its last events; false for hardly any of them, null between and without events. */
+export function didMostly(done: number, events: number): boolean | null {
+  if (events > 0 && done >= MOSTLY * events) return true;
+  return events > 0 && done <= (1 - MOSTLY) * events ? false : null;
+}
+
 function modeOf({ blocked, challenged, logged, other }: PlannedRule["lately"]): RuleMode {
   const all = blocked + challenged + logged + other;
   if (all === 0) return "quiet";
-  if (blocked >= MOSTLY * all) return "blocks";
-  if (challenged >= MOSTLY * all) return "challenges";
-  return blocked + challenged <= (1 - MOSTLY) * all ? "logs" : "mixed";
+  if (didMostly(blocked, all) === true) return "blocks";
+  if (didMostly(challenged, all) === true) return "challenges";
+  return didMostly(blocked + challenged, all) === false ? "logs" : "mixed";
 }

@@ -1,7 +1,7 @@
 /** Judges whether a zone follows a saved plan, and whether its rules block more visitors than the plan said. */
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { PlanHit, PlanWatch, SavedReview } from "#model/review.ts";
-import { MOSTLY } from "./plan-review.ts";
+import { didMostly } from "./plan-review.ts";
 
 /** The newest actions of a rule. Times are epoch ms. */
 export interface RuleSeen {
@@ -83,11 +83,9 @@ function visitsSince(seen: RuleSeen | undefined, from: number): RuleSeen["visits
   return (seen?.visits ?? []).filter(([, last]) => last >= from);
 }
 
-/** Returns whether a rule blocks; null if its events are few or differ. Between, it does what it did before. */
+/** Returns whether a rule blocks; null if its events differ. Between, it does what it did before. */
 function readMode(newest: RuleSeen["newest"]): boolean | null {
-  const share = newest.filter(([, isStopped]) => isStopped).length / newest.length;
-  if (share >= MOSTLY) return true;
-  return share <= 1 - MOSTLY ? false : null;
+  return didMostly(newest.filter(([, isStopped]) => isStopped).length, newest.length);
 }
 
 /** Returns the most visitors that a plan lets expect of a rule. Its worst day counts as a usual one, since days differ by more than chance. */

@@ -47,7 +47,24 @@ export function storeCommand(name: string, help: string, io: StoreIo, descriptio
       writeErr: (text) => void io.stderr.write(text),
     })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  const parse = command.parseOptions.bind(command);
+  command.parseOptions = (args) => parse(args.map((arg) => useOwnName(command, arg)));
   return addHelp(command, help);
+}
+
+/** Names of the beginning and the end of a span. A command has one of each, and takes the other as well. */
+const SPAN_NAMES: Readonly<Record<string, string>> = {
+  "--since": "--from",
+  "--from": "--since",
+  "--until": "--to",
+  "--to": "--until",
+};
+
+function useOwnName({ options }: Command, arg: string): string {
+  const [name = "", ...value] = arg.split("=");
+  const other = SPAN_NAMES[name];
+  const has = (one: string | undefined) => options.some(({ long }) => long === one);
+  return other === undefined || has(name) || !has(other) ? arg : [other, ...value].join("=");
 }
 
 /** Creates a command that only groups others: `alerts list`, `alerts show`. `path` is how the group is typed. */

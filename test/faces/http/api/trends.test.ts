@@ -124,6 +124,7 @@ interface Rule {
   readonly zoneId: number;
   readonly ruleId: string;
   readonly total: number;
+  readonly baseline: number | null;
 }
 
 test.each(["total", "blocked", "lastSeen"])(
@@ -208,6 +209,15 @@ test("a rule says what it is about, when it was last seen and what is usual", as
       sparkline: null,
     },
   ]);
+});
+
+test("the usual level of a rule counts no event of an hour that its hours do not count", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  // The hours before have five events and, in a gap, seven.
+  const from = `from=${START + 2 * HOUR_MS}&to=${NOW}`;
+  const { items } = await ask<{ items: Rule[] }>(url, `/api/v1/rules?zone=101&${from}`, key);
+  expect(items.map(({ total, baseline }) => [total, baseline])).toEqual([[1, 17.5]]);
 });
 
 test("the parts of a rule's trend have equally many buckets, and the last has the rest", async () => {
