@@ -127,6 +127,18 @@ export function describeFormat(
     },
   );
 
+  test("a command that is shown can be copied into a shell", () => {
+    const value = "a@b.example/wp-login.php";
+    const howToSilence = `longwatch silences add --zone 101 --ua=${value} --url='/x y.php' --for 2h --reason 'why'`;
+    const shown = stringsOf(check(verdictMessage({ howToSilence }))).join("\n");
+    for (const command of shown.match(/longwatch (?:silences|exclusion) [^\n]*/g) ?? []) {
+      expect(command).not.toContain("\u2060");
+      const words = command.replaceAll("&#39;", "'").replaceAll("\\", "");
+      const [, ua = ""] = /--ua=(\S+) --url/.exec(words) ?? [];
+      expect(["", value]).toContain(ua.replaceAll("'", ""));
+    }
+  });
+
   test("times that no calendar reaches break nothing", () => {
     check(messageOf({ startedAt: -9e15 }));
     check(messageOf({ reason: "resolved", state: "resolved", startedAt: 9e15, endedAt: 9e15 }));

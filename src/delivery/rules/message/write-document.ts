@@ -68,8 +68,24 @@ export type Dialect<Written = string> = Readonly<
 >;
 
 /** Returns the lines of a block, each as its written pieces. */
-function writeLines<Written>({ lines, cap }: Block, dialect: Dialect<Written>): Written[][] {
-  return lines.map((line) => line.map(({ as, text, href = "" }) => dialect[as](text, cap, href)));
+function writeLines<Written>({ name, lines, cap }: Block, dialect: Dialect<Written>): Written[][] {
+  return lines.map((line) =>
+    line.map(({ as, text, href = "" }) => {
+      const write = (shown: string) => dialect[as](shown, cap, href);
+      return name === "commands" && as === "code" ? writeCommand(text, write) : write(text);
+    }),
+  );
+}
+
+/**
+ * Writes a command so that it can be copied. Where `write` would hide a sign after `@` or a full stop, which a shell would read,
+ * quotes stand around these instead: no program makes a link of that, and a shell drops the quotes.
+ */
+function writeCommand<Written>(text: string, write: (text: string) => Written): Written {
+  const written = write(text);
+  return typeof written === "string" && written.includes("\u2060")
+    ? write(text.replace(/[@.](?=\w)/g, "'$&'"))
+    : written;
 }
 
 const SUMMARY: readonly string[] = ["headline", "curve", "facts"];
@@ -120,9 +136,15 @@ export function toPlainOf(
 }
 
 /** Returns the commands with their labels in lower case. */
-export function toCommands({ blocks }: Document): (readonly [label: string, text: string])[] {
+export function toCommands(
+  { blocks }: Document,
+  escape: (text: string) => string,
+): (readonly [label: string, text: string])[] {
   const lines = blocks.flatMap((block) => (block.name === "commands" ? block.lines : []));
-  return lines.map(([label, code]) => [label?.text.toLowerCase() ?? "", code?.text ?? ""]);
+  return lines.map(([label, code]) => [
+    label?.text.toLowerCase() ?? "",
+    writeCommand(code?.text ?? "", escape),
+  ]);
 }
 
 /** Returns a document as lines of plain text, with an empty line between paragraphs. Its title is left out. */
@@ -170,9 +192,9 @@ export function joinParagraph(
   return texts.join("\n");
 }
 
-/** Prevents mail programs from turning `a@b` into an address. */
+/** Prevents mail programs from turning `a@b` into an address. A quote does that as well. */
 export function unlink(text: string): string {
-  return text.replaceAll("@", "@\u2060");
+  return text.replace(/@(?!')/g, "@\u2060");
 }
 
 function escapeHtml(text: string): string {

@@ -67,7 +67,7 @@ function toAnnotations(message: AlertMessage): Record<string, string> {
     advice: named("advice")
       .flatMap((block) => [block.heading, ...toPlain(block)])
       .join("\n"),
-    ...Object.fromEntries(toCommands(document)),
+    ...Object.fromEntries(toCommands(document, toInert)),
     zone_name: message.zoneName ?? "",
   };
   const written = Object.entries(annotations).filter(([, text]) => text !== "");

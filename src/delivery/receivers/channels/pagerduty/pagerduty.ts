@@ -76,7 +76,7 @@ function toDetails(message: AlertMessage): Record<string, unknown> {
     ...(verdict?.length === 0 ? {} : { verdict }),
     status: describeReason(message),
     facts,
-    ...Object.fromEntries(toCommands(document).map(([label, text]) => [label, toInertPlain(text)])),
+    ...Object.fromEntries(toCommands(document, toInertPlain)),
     ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
     ...(curve?.length === 0 ? {} : { counts: curve?.join("") }),
     ...Object.fromEntries(lists.map((block) => [block.heading, toPlain(block, toInertPlain)])),
