@@ -4,7 +4,15 @@ import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts
 import type { SearchRequest } from "#archive/rules/query/read-search.ts";
 import { passesTest } from "#archive/rules/query/text-test.ts";
 import { createOpenedBlocks, readMethod } from "#archive/rules/records/find-records.ts";
-import { countInSpan, fetchRows, findMatches, readMatches, readRows } from "#archive/rules/sql/find-rows.ts";
+import {
+  countInSpan,
+  fetchRows,
+  fetchSome,
+  findMatches,
+  type PlacedEvent,
+  readMatches,
+  readRows,
+} from "#archive/rules/sql/find-rows.ts";
 import { type ArchivedDay, cutOut, readArchivedDays, sourceOf } from "#db/archive/archived-days.ts";
 import { inKeptView } from "#db/archive/kept-hours.ts";
 import {
@@ -61,8 +69,11 @@ export async function searchRecords(
 
 /** Events of a part of the window, of which there is no other. */
 interface Segment extends OpenCount {
-  /** Null if the events are in Postgres. Else rows of the page, or the first row of the window. */
-  readonly file: { readonly day: ArchivedDay; readonly rows: readonly number[] | { first: number } } | null;
+  /** Null if the events are in Postgres. Else rows of the page, the first row of the window, or all events that match, oldest first. */
+  readonly file: {
+    readonly day: ArchivedDay;
+    readonly rows: readonly number[] | { first: number } | { events: readonly PlacedEvent[] };
+  } | null;
 }
 
 /**
@@ -145,15 +156,40 @@ async function matchDays(
   signal: AbortSignal,
 ): Promise<Segment[]> {
   if (days.length === 0) return [];
+  const events = days.map((day) => day.events);
+  const sources = files.eventsFilesOf(days, plan);
+  const toSegment = (file: number, total: number, rows: NonNullable<Segment["file"]>["rows"]): Segment[] => {
+    const day = days[file];
+    return day === undefined ? [] : [{ from: day.from, to: day.to, total, file: { day, rows } }];
+  };
+  if (mayBeFew(plan)) {
+    const found = readRows(await files.read(events, [fetchSome(sources, plan, FEW)], signal));
+    if (found.length < FEW)
+      return [...Map.groupBy(found, ({ file }) => file)].flatMap(([file, events]) =>
+        toSegment(file, events.length, { events }),
+      );
+  }
   const newerOpen = days.map(({ to }) =>
     open.reduce((sum, { from, total }) => (from >= to ? sum + total : sum), 0),
   );
-  const events = days.map((day) => day.events);
-  const statement = findMatches(files.eventsFilesOf(days, plan), plan, newerOpen);
-  return readMatches(await files.read(events, [statement], signal)).flatMap(({ file, total, rows }) => {
-    const day = days[file];
-    return day === undefined ? [] : [{ from: day.from, to: day.to, total, file: { day, rows } }];
-  });
+  const statement = findMatches(sources, plan, newerOpen);
+  return readMatches(await files.read(events, [statement], signal)).flatMap(({ file, total, rows }) =>
+    toSegment(file, total, rows),
+  );
+}
+
+/** So many events are read at once. To find their places first and then read each of its file takes twice as long. */
+const FEW = 1_000;
+/** Columns of which most values have few events. */
+const POINTED = new Set(["ip", "log_id", "request_id"]);
+
+function mayBeFew({ clauses }: SearchPlan): boolean {
+  return clauses.some(
+    ({ columns, tests, isNegated }) =>
+      isNegated !== true &&
+      columns.every((column) => POINTED.has(column)) &&
+      tests.every(({ kind }) => kind === "equals"),
+  );
 }
 
 /** Returns the events of parts of archive days. */
@@ -162,12 +198,25 @@ async function readFiles(
   parts: readonly PagePart<Segment>[],
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
+  const toFound =
+    (day: ArchivedDay | undefined) =>
+    ({ file: _file, row, ...event }: PlacedEvent): FoundEvent => ({ ...event, archived: toPlace(day, row) });
+  const read: FoundEvent[] = [];
   const wanted = parts.flatMap(({ segment: { file, total }, skip, taken }) => {
     if (file === null) return [];
     const { day, rows } = file;
-    return { day, rows: "first" in rows ? { first: rows.first + total - skip - taken, count: taken } : rows };
+    const first = total - skip - taken;
+    if (!("events" in rows))
+      return { day, rows: "first" in rows ? { first: rows.first + first, count: taken } : rows };
+    read.push(
+      ...rows.events
+        .slice(first, first + taken)
+        .reverse()
+        .map(toFound(day)),
+    );
+    return [];
   });
-  if (wanted.length === 0) return [];
+  if (wanted.length === 0) return read;
   const statement = fetchRows(wanted.map(({ day, rows }) => ({ ...files.eventsFileOf(day.events), rows })));
   const found = await files.read(
     wanted.map(({ day }) => day.events),
@@ -176,10 +225,7 @@ async function readFiles(
   );
   return readRows(found)
     .reverse()
-    .map(({ file, row, ...event }) => ({
-      ...event,
-      archived: toPlace(wanted[file]?.day, row),
-    }));
+    .map((event) => toFound(wanted[event.file]?.day)(event));
 }
 
 /** Records of kept hours are in Postgres. */

@@ -97,3 +97,16 @@ test("a window is whole wherever in an hour it begins and ends", async () => {
     }
   }
 });
+
+test.each([100, 2_600])(
+  "the pages of an address hold its events, newest first, of %d events",
+  async (count) => {
+    const { pageOf } = await openArchive(someEvents(count));
+    const [{ fields } = { fields: { ip: "" } }] = (await pageOf(CUT)).rows;
+    const filters = [{ field: "ip", op: "eq", value: [fields.ip] }];
+    for (const page of [0, 1, 2, 3]) {
+      const body = { ...CUT, pageSize: Math.ceil(count / 3), page };
+      expect(await pageOf({ ...body, filters })).toEqual(await pageOf(body));
+    }
+  },
+);

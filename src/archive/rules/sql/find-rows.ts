@@ -62,7 +62,7 @@ export interface PlacedEvent extends ArchivedEvent {
 }
 
 /** Returns the columns of an event, of a file of a version. */
-function eventColumns({ format }: EventsFile): string {
+function eventColumns({ format }: Pick<EventsFile, "format">): string {
   const texts = EVENT_TEXTS.map((column) => `coalesce(${toFileColumnSql(column, format)}, '')`);
   return `epoch_ms(occurred_at), ${texts.join(", ")}`;
 }
@@ -79,6 +79,17 @@ export function readRows(rows: readonly string[]): PlacedEvent[] {
     return { file, row, ...toArchivedEvent(occurredAt, texts) };
   });
   return events.sort((one, other) => one.file - other.file || one.row - other.row);
+}
+
+/** Returns the statement for events that a search finds, in no order, at most `limit`. `readRows` reads them. */
+export function fetchSome(files: readonly EventsFile[], plan: EventQuery, limit: number): Piece {
+  const found = groupFiles(files, plan, EVENT_TEXTS).map(
+    (
+      group,
+    ) => duck`select json_array(${group.position}, file_row_number, ${raw(eventColumns(group))}) from ${readFiles(group.files)}
+      where ${group.isInTime} and ${toClauses(plan, group.format)}`,
+  );
+  return duck`from (${join(found, " union all ")}) limit ${limit}`;
 }
 
 /** Returns the statement that fetches records by their rows' numbers. */

@@ -85,23 +85,28 @@ export function toClauses({ clauses }: Pick<EventQuery, "clauses">, format: numb
 const FEW = 4;
 
 /**
- * Returns what every older spelling of the addresses passes, and few others: it is longer, and holds the address. That of an IPv4
- * network begins with its octets, or with no digit.
+ * Returns what every older spelling of the addresses passes, and few others: it holds the address. That of an IPv4 address or network
+ * begins with its octets, or with no digit, which costs least to compare. That of an IPv6 address is longer.
  */
 function mayBeOlder(column: string, test: AddressTest): Piece[] {
-  const holds = (text: string) =>
-    duck`contains(${raw(/[a-z]/.test(text) ? `lower(${column})` : column)}, ${bound(text)})`;
-  if (test.kind === "equals") {
-    if (test.texts.length > FEW) return [];
-    const isLonger = (text: string) =>
-      duck`strlen(${raw(column)}) > ${Buffer.byteLength(text)} and ${holds(text)}`;
-    return [or(test.texts.map(isLonger))];
+  if (test.kind === "withinAny") return [];
+  const asked = test.kind === "equals" ? test.texts : test.networks;
+  if (asked.length > FEW) return [];
+  const begins = test.kind === "equals" ? asked : asked.map(toWholeOctets);
+  if (begins.every((text) => /^[0-9.]+$/.test(text))) {
+    const begin = begins.map((text) => duck`${raw(column)} between ${bound(text)} and ${bound(`${text}~`)}`);
+    const holds = begins.map((text) => duck`contains(${raw(column)}, ${bound(text)})`);
+    return [or([raw(`${column} < '0' or ${column} >= ':'`), ...begin]), or(holds)];
   }
-  if (test.kind !== "within" || test.networks.length > FEW) return [];
-  const begins = test.networks.map(toWholeOctets);
-  if (begins.includes("")) return [];
-  const begin = begins.map((text) => duck`${raw(column)} between ${bound(text)} and ${bound(`${text}~`)}`);
-  return [or([raw(`${column} < '0' or ${column} >= ':'`), ...begin]), or(begins.map(holds))];
+  if (test.kind !== "equals") return [];
+  return [
+    or(
+      asked.map(
+        (text) =>
+          duck`strlen(${raw(column)}) > ${Buffer.byteLength(text)} and contains(lower(${raw(column)}), ${bound(text)})`,
+      ),
+    ),
+  ];
 }
 
 /** Returns the octets of an IPv4 network that all of its addresses have, each with its dot; empty for IPv6. */
