@@ -3,6 +3,7 @@ import { and, eq, gt, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { formatIso } from "#lib/format.ts";
 import { clampTime, DAY_MS } from "#lib/units.ts";
+import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import { type Span, toDay } from "#model/horizon.ts";
 import type { ArchiveKind, SearchSource } from "#model/kinds.ts";
@@ -46,14 +47,23 @@ export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
   return days.some(({ events, isCopy }) => events.kept === undefined || isCopy) ? "archive" : "events";
 }
 
-/** Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest. */
+/**
+ * Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest.
+ * `without`: not the files of these days with fewer rows.
+ */
 export async function readArchivedDays(
   tx: Queryable,
   zoneIds: number | readonly number[],
   { from, to }: Span,
+  without: { readonly days: readonly string[]; readonly fewerRows: number } | null = null,
 ): Promise<ArchivedDay[]> {
   const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
   const isReported = (damagedAt: PgColumn) => sql<boolean>`${damagedAt} is not null`;
+  const isLeft =
+    without === null || without.days.length === 0
+      ? sql``
+      : sql` and not (${e.day} = any(${sql.param([...without.days])}::date[]) and ${e.rows} < ${without.fewerRows}
+          and ${e.format} = ${ARCHIVE_FORMAT})`;
   const found = await tx
     .select({
       zoneId: e.zoneId,
@@ -81,7 +91,7 @@ export async function readArchivedDays(
     )
     .where(
       sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${e.day} between ${first}::date and ${end}::date
-        and ${e.kind} = 'events' and ${e.retiredAt} is null`,
+        and ${e.kind} = 'events' and ${e.retiredAt} is null${isLeft}`,
     )
     .orderBy(e.day, e.zoneId);
   return found.flatMap(({ zoneId, day, rows, events, records }) => {

@@ -19,7 +19,9 @@ const LEFT_BEHIND_MS = HOUR_MS;
 /** Consecutive sealed hours of a day of a zone, or of several. */
 export interface Run extends DayPart {
   readonly rows: number;
-  /** The archive days that are copied. Empty: the events are in Postgres. */
+  /** True for archive days that are copied. Otherwise the events are in Postgres. */
+  readonly isCopy?: boolean;
+  /** The archive days, if they are read. */
   readonly sources: readonly ArchivedDay[];
   /** Beginning of the file's name: the first hour and the zones, then a hash that changes with every change of the events. */
   readonly place: string;

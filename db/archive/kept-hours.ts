@@ -8,9 +8,9 @@ import path from "node:path";
 import { getTableName, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { clampTime, DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
-import { type Span, startOfDay, toDay } from "#model/horizon.ts";
+import { type Span, toDay } from "#model/horizon.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
@@ -21,7 +21,7 @@ import { type ArchivedDay, readArchivedDays } from "./archived-days.ts";
 import { eventFormat, quote, writeEventsFile } from "./day-files.ts";
 import { copyEvents } from "./day-source.ts";
 import { keptFolder, type NewFile, nameOf, type Run, runOf } from "./kept-files.ts";
-import { inSearchView, toMoment } from "./search-condition.ts";
+import { inSearchView } from "./search-condition.ts";
 
 /** A larger file takes too long to write within a search. */
 const MOST_EVENTS = 100_000;
@@ -50,15 +50,18 @@ export async function inKeptView<T>(
   for (let mayCopy = kept?.mayWrite() === true; ; mayCopy = false) {
     let copying: ReturnType<typeof copyRuns> | null = null;
     const view = inSearchView(queries, signal, async (tx, client) => {
-      const archived = await readArchivedDays(tx, zoneIds, window);
-      if (kept === null) return { value: await run(tx, client, archived) };
-      const stored = await listRuns(tx, zoneIds, window);
-      const runs = joinRuns([
-        ...stored,
-        ...(zoneIds.length < FEWEST_JOINED ? [] : archived.flatMap(toSource)),
-      ]).filter(({ from, to, sources }) => from < window.to && to > window.from && isWorthwhile(sources));
+      if (kept === null) return { value: await run(tx, client, await readArchivedDays(tx, zoneIds, window)) };
+      const stored = joinRuns(await listRuns(tx, zoneIds, window));
+      const runs = [...stored, ...(await listSmallDays(tx, zoneIds, window))].filter(
+        ({ from, to }) => from < window.to && to > window.from,
+      );
       const found = await kept.find(runs);
-      const copied = new Set([...found.keys()].flatMap(({ sources }) => sources));
+      const copied = [...found.keys()].flatMap(({ isCopy, from }) => (isCopy ? toDay(from) : []));
+      // To read a row for each day of each zone takes longer than the search of many zones.
+      const archived = await readArchivedDays(tx, zoneIds, window, {
+        days: copied,
+        fewerRows: JOINED_EVENTS,
+      });
       const missing = mayCopy
         ? pickMissing(
             runs.filter((one) => !found.has(one)),
@@ -66,13 +69,16 @@ export async function inKeptView<T>(
           )
         : [];
       if (missing.length > 0) {
-        copying = copyRuns(client, files, missing);
+        const sourcesOf = ({ isCopy, from }: Run) =>
+          archived.filter((day) => isCopy && day.from === from && isSmall(day));
+        copying = copyRuns(
+          client,
+          files,
+          missing.map((one) => ({ ...one, sources: sourcesOf(one) })),
+        );
         return { write: await copying };
       }
-      const days = [
-        ...archived.filter((one) => !copied.has(one)),
-        ...Array.from(found, ([one, file]) => toKeptDay(one, file)),
-      ];
+      const days = [...archived, ...Array.from(found, ([one, file]) => toKeptDay(one, file))];
       return {
         value: await run(
           tx,
@@ -93,42 +99,49 @@ export async function inKeptView<T>(
   }
 }
 
-const isWorthwhile = ({ length }: readonly ArchivedDay[]) => length === 0 || length >= FEWEST_JOINED;
+const isSmall = ({ rows, events }: ArchivedDay) => rows < JOINED_EVENTS && events.format === ARCHIVE_FORMAT;
 
-function toSource(day: ArchivedDay): Run[] {
-  const { zoneId, events, ...run } = day;
-  if (events.format !== ARCHIVE_FORMAT) return [];
-  return [
-    {
+/** Returns the archive days of which so many zones have so few events that one file of them is worthwhile. */
+async function listSmallDays(tx: Queryable, zoneIds: readonly number[], { from, to }: Span): Promise<Run[]> {
+  if (zoneIds.length < FEWEST_JOINED) return [];
+  const { rows } = await tx.execute<{ day: string; zoneIds: number[]; rows: number; version: string }>(sql`
+    select ${f.day}::text, array_agg(${f.zoneId} order by ${f.zoneId}) as "zoneIds", sum(${f.rows})::float8 as rows,
+      md5(string_agg(${f.path}, ',' order by ${f.zoneId})) as version
+    from ${archiveFiles} ${f}
+    where ${f.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${f.kind} = 'events' and ${f.retiredAt} is null
+      and ${f.day} between ${toDay(clampTime(from))}::date and ${toDay(clampTime(to))}::date
+      and ${f.rows} < ${JOINED_EVENTS} and ${f.format} = ${ARCHIVE_FORMAT}
+    group by ${f.day} having count(*) >= ${FEWEST_JOINED}`);
+  return rows.map(({ day, version, ...run }) => {
+    const startsAt = Date.parse(day);
+    return {
       ...run,
-      zoneIds: [zoneId],
-      sources: [day],
-      place: toPlace(run.from, String(zoneId)),
-      version: events.path,
-    },
-  ];
+      ...toJoined(startsAt, run.zoneIds, [version]),
+      isCopy: true,
+      sources: [],
+      from: startsAt,
+      to: startsAt + DAY_MS,
+    };
+  });
 }
 
 /** Puts small runs of the same hours together. */
 function joinRuns(runs: readonly Run[]): Run[] {
-  const groups = Map.groupBy(runs, ({ from, to, rows, place, sources }) =>
-    rows < JOINED_EVENTS ? `${from} ${to} ${sources.length}` : place,
+  const groups = Map.groupBy(runs, ({ from, to, rows, place }) =>
+    rows < JOINED_EVENTS ? `${from} ${to}` : place,
   );
   return Array.from(groups.values(), ([first, ...others]): Run[] => {
     if (first === undefined || others.length === 0) return first === undefined ? [] : [first];
     const all = [first, ...others];
     const zoneIds = all.flatMap((run) => run.zoneIds);
-    return [
-      {
-        ...first,
-        zoneIds,
-        sources: all.flatMap(({ sources }) => sources),
-        rows: all.reduce((sum, { rows }) => sum + rows, 0),
-        place: toPlace(first.from, `z${toVersion(zoneIds.map(String))}`),
-        version: toVersion(all.map(({ version }) => version)),
-      },
-    ];
+    const versions = all.map(({ version }) => version);
+    const rows = all.reduce((sum, { rows }) => sum + rows, 0);
+    return [{ ...first, zoneIds, rows, ...toJoined(first.from, zoneIds, versions) }];
   }).flat();
+}
+
+function toJoined(from: number, zoneIds: readonly number[], versions: readonly string[]) {
+  return { place: toPlace(from, `z${toVersion(zoneIds.map(String))}`), version: toVersion(versions) };
 }
 
 /** Copies runs out of Postgres, and returns what writes their files. */
@@ -137,7 +150,7 @@ async function copyRuns(client: pg.PoolClient, files: ArchiveReader, runs: reado
   const removeAll = () => Promise.all(copies.map(({ csv }) => csv.remove()));
   try {
     for (const { run, csv } of copies) {
-      if (run.sources.length > 0) continue;
+      if (run.isCopy) continue;
       const rows = await copyEvents(client, { zoneId: 0, day: toDay(run.from) }, csv.path, run);
       if (rows !== run.rows)
         throw new Error(`${rows} events from ${run.place} on, and coverage counts ${run.rows}`);
@@ -179,7 +192,7 @@ async function copyRuns(client: pg.PoolClient, files: ArchiveReader, runs: reado
 
 /** Returns the runs that the window holds whole, and archive days, the oldest first, as many as one search may copy. */
 function pickMissing(runs: readonly Run[], { from, to }: Span): Run[] {
-  const isRead = (run: Run) => run.sources.length > 0 || (run.from >= from && run.to <= to);
+  const isRead = (run: Run) => run.isCopy || (run.from >= from && run.to <= to);
   let events = 0;
   return runs
     .filter((run) => isRead(run) && run.rows >= FEWEST_EVENTS)
@@ -187,8 +200,7 @@ function pickMissing(runs: readonly Run[], { from, to }: Span): Run[] {
     .filter(({ rows }) => (events += rows) - rows < MOST_EVENTS);
 }
 
-function toKeptDay({ zoneIds, from, to, rows, sources }: Run, file: string): ArchivedDay {
-  const isCopy = sources.length > 0;
+function toKeptDay({ zoneIds, from, to, rows, isCopy = false }: Run, file: string): ArchivedDay {
   const events = { path: "", sha256: "", bytes: 0, day: toDay(from), format: ARCHIVE_FORMAT, kept: file };
   return { zoneId: zoneIds[0] ?? 0, zoneIds, isCopy, from, to, rows, events, records: null };
 }
@@ -200,7 +212,6 @@ function toKeptDay({ zoneIds, from, to, rows, sources }: Run, file: string): Arc
  */
 async function listRuns(tx: Queryable, zoneIds: readonly number[], window: Span): Promise<Run[]> {
   const zones = sql`any(${sql.param([...zoneIds])}::integer[])`;
-  const day = sql`(${w.startsAt} at time zone 'UTC')::date`;
   const { rows } = await tx.execute<{
     zoneId: number;
     from: number;
@@ -212,26 +223,37 @@ async function listRuns(tx: Queryable, zoneIds: readonly number[], window: Span)
       select i.inhrelid as oid, to_date(right(r.relname, 8), 'YYYYMMDD') as day
       from pg_inherits i join pg_class r on r.oid = i.inhrelid
       where i.inhparent = ${getTableName(wafEvents)}::regclass offset 0),
-    first as materialized (select min(day)::timestamp at time zone 'UTC' as at from p),
-    changes as (
+    days as materialized (
+      select zone, day, oid, day::timestamp at time zone 'UTC' as from_at
+      from p cross join unnest(${sql.param([...zoneIds])}::integer[]) as zone
+      where day between ${toDay(clampTime(window.from))}::date and ${toDay(clampTime(window.to))}::date
+        and (zone, day) not in (select ${f.zoneId}, ${f.day} from ${archiveFiles} ${f}
+          where ${f.zoneId} = ${zones} and ${f.day} >= (select min(day) from p) and ${f.kind} = 'events' and ${f.retiredAt} is null)),
+    changes as materialized (
       select ${c.zoneId}, ${c.startsAt}, count(*) as changes, max(${c.changedAt}) as changed_at from ${hourChanges} ${c}
-      where ${c.zoneId} = ${zones} and ${c.startsAt} >= (select at from first) group by 1, 2),
-    sealed as (
-      select ${w.zoneId} as zone, p.day, ${w.startsAt} as at, ${w.storedCount} as events,
-        concat_ws(' ', p.oid, ${w.sealedAt}, ${w.storedCount}, changes, changed_at) as version,
-        ${w.startsAt} - row_number() over by_day * interval '1 hour' as run,
-        (sum(${w.storedCount}) over by_day - 1) / ${MOST_EVENTS}::integer as part
-      from ${coverageWindows} ${w}
-      join p on p.day = ${day}
-      left join changes c on c.zone_id = ${w.zoneId} and c.starts_at = ${w.startsAt}
-      where ${w.zoneId} = ${zones} and ${w.state} = 'sealed' and ${w.startsAt} >= (select at from first)
-        and ${w.startsAt} >= ${toMoment(startOfDay(window.from))} and ${w.startsAt} < ${toMoment(startOfDay(window.to) + DAY_MS)}
-        and (${w.zoneId}, ${day}) not in (select ${f.zoneId}, ${f.day} from ${archiveFiles} ${f}
-          where ${f.zoneId} = ${zones} and ${f.day} >= (select at from first)::date and ${f.kind} = 'events' and ${f.retiredAt} is null)
-      window by_day as (partition by ${w.zoneId}, p.day order by ${w.startsAt}))
-    select zone as "zoneId", ${epochMs(sql`min(at)`)} as from, count(*)::integer as hours, sum(events)::float8 as rows,
-      md5(string_agg(version, ',' order by at)) as version
-    from sealed group by zone, day, run, part order by 2, 1`);
+      where ${c.zoneId} = ${zones} and ${c.startsAt} >= (select min(from_at) from days) group by 1, 2),
+    sealed as materialized (
+      select zone, day, at, events, hash_record_extended(row(oid, at, sealed_at, events, changes, changed_at), 0) as version
+      from days cross join lateral (
+        select ${w.startsAt} as at, ${w.storedCount} as events, ${w.sealedAt} from ${coverageWindows} ${w}
+        where ${w.zoneId} = zone and ${w.startsAt} >= from_at and ${w.startsAt} < from_at + interval '1 day'
+          and ${w.state} = 'sealed' offset 0) w
+      left join changes c on c.zone_id = zone and c.starts_at = at),
+    whole as materialized (
+      select zone, day, min(at) as at, count(*) as hours, sum(events) as events, bit_xor(version) as version,
+        count(*) = extract(epoch from max(at) - min(at)) / 3600 + 1 and sum(events) <= ${MOST_EVENTS}::integer as is_run
+      from sealed group by zone, day),
+    parts as (
+      select *, at - row_number() over by_day * interval '1 hour' as run,
+        (sum(events) over by_day - 1) / ${MOST_EVENTS}::integer as part
+      from sealed where (zone, day) in (select zone, day from whole where not is_run)
+      window by_day as (partition by zone, day order by at)),
+    runs as (
+      select zone, at, hours, events, version from whole where is_run
+      union all
+      select zone, min(at), count(*), sum(events), bit_xor(version) from parts group by zone, day, run, part)
+    select zone as "zoneId", ${epochMs(sql`at`)} as from, hours::integer, events::float8 as rows, version::text
+    from runs order by at, zone`);
   return rows.map(({ zoneId, hours, version, ...run }) => ({
     ...run,
     zoneIds: [zoneId],

@@ -66,14 +66,15 @@ export function isAskedOf(query: EventQuery, parts: readonly ZoneSpans[]): SQL {
   return and([or(parts.map(isPlaced)), toCondition(query.clauses, POSTGRES)]);
 }
 
-function isPlaced({ zoneIds: [first, ...others], spans }: ZoneSpans): SQL {
+function isPlaced({ zoneIds, spans }: ZoneSpans): SQL {
   const times = spans.map(
     ({ from, to }) => sql`(${e.occurredAt} >= ${toMoment(from)} and ${e.occurredAt} < ${toMoment(to)})`,
   );
+  // Written out, because a parameter of COPY is read anew for each row.
   const isZone =
-    others.length === 0
-      ? sql`${e.zoneId} = ${first}::integer`
-      : sql`${e.zoneId} = any(${sql.param([first, ...others])}::integer[])`;
+    zoneIds.length === 1
+      ? sql`${e.zoneId} = ${zoneIds[0]}::integer`
+      : sql`${e.zoneId} in (${sql.raw(zoneIds.map((id) => String(Math.trunc(id))).join(", "))})`;
   return and([isZone, or(times)]);
 }
 

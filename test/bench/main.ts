@@ -23,6 +23,7 @@ import { benchSearch } from "./search.ts";
 import { judgeServe, reportServe } from "./serve/report.ts";
 import { benchServe } from "./serve.ts";
 import { benchTicks, judgeTicks, reportTicks } from "./ticks.ts";
+import { benchZones, judgeZones, reportZones } from "./zones.ts";
 
 const EXAMPLES = `
 Examples:
@@ -102,6 +103,33 @@ const search = new Command("search")
       : judged.map(({ result, verdicts }) => reportSearch(result, verdicts)).join("\n");
     process.stdout.write(text);
     if (judged.some(({ verdicts }) => verdicts.some(({ isMet }) => isMet === false))) process.exitCode = 1;
+  });
+
+interface ZonesFlags {
+  readonly zones: number;
+  readonly events: readonly number[];
+  readonly repeats: number;
+  readonly keep?: string;
+  readonly json?: true;
+}
+
+const zones = new Command("zones")
+  .description("Searches of all of many zones, next to one zone with the same events.")
+  .option("--zones <count>", "zones", wholeNumber, 200)
+  .option("--events <count>", "events of 30 days, all zones together", sizes, [648_000])
+  .option("--repeats <count>", "turns of both sides at every question", wholeNumber, 10)
+  .option("--keep <folder>", "leave the data set there, and use the one that is there")
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, keep, events: [events = 0], ...options }: ZonesFlags) => {
+    const timed = await benchZones({
+      ...options,
+      events,
+      keep: keep ?? null,
+      onProgress: createProgressBar(process.stderr),
+    });
+    const verdicts = judgeZones(timed);
+    process.stdout.write(json ? `${JSON.stringify({ timed, verdicts })}\n` : reportZones(timed, verdicts));
+    if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
 interface ServeFlags {
@@ -360,6 +388,7 @@ await new Command("bench")
   .addCommand(clickHouse)
   .addCommand(archiveDay)
   .addCommand(serve)
+  .addCommand(zones)
   .addCommand(requests)
   .addCommand(ticks)
   .addCommand(conditions)

@@ -1,12 +1,19 @@
 /** Finds the events of a search in one zone or in several. */
 import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { ZonesRequest } from "#archive/rules/query/read-search.ts";
-import { type EventSource, prepareSource, selectEvents } from "#archive/rules/sql/event-source.ts";
-import { duck, type Piece } from "#archive/rules/sql/to-condition.ts";
+import { prepareSource } from "#archive/rules/sql/event-source.ts";
+import {
+  fetchPage,
+  PAGE_COLUMNS,
+  type PagePlace,
+  PLACE_COLUMNS,
+  placePage,
+  readPage,
+  readPlace,
+} from "#archive/rules/sql/zones-page.ts";
 import type { SearchColumn } from "#model/fields.ts";
-import type { EventKey } from "#model/waf-event.ts";
 import { searchRecords } from "./find-rows.ts";
-import type { FoundEvent, RecordDeps } from "./read-records.ts";
+import { type FoundEvent, type RecordDeps, readRecords } from "./read-records.ts";
 import { readUnion } from "./read-union.ts";
 import { withoutKept } from "./searching.ts";
 
@@ -17,12 +24,9 @@ export interface FoundRecord {
   readonly record: Buffer | undefined;
 }
 
-/** Events of one zone that are fetched at once. */
-const FETCHED_AT_ONCE = 500;
-
 /**
  * Returns one page of the events of zones, newest first; those of one millisecond by log id and then by zone, and how many there are.
- * For several zones, one statement finds the keys of the page. The events are then fetched zone by zone.
+ * For several zones, one statement finds the times between which the page lies, and another one reads the events between them.
  * @throws {UsageError} if a search about the method would have to read too many records, or is about several zones
  */
 export async function searchZones(
@@ -35,18 +39,26 @@ export async function searchZones(
     const { rows, ...found } = await searchRecords(deps, { zoneId, plan, isMasked }, signal);
     return { ...found, rows: rows.map((row): FoundRecord => ({ zoneId, ...row })) };
   }
-  const { rows, source } = await readUnion(deps, zoneIds, plan, { columns: KEY_COLUMNS, signal }, (events) =>
-    findKeys(events, plan),
+  const { rows, source } = await readUnion(
+    deps,
+    zoneIds,
+    plan,
+    { columns: PLACE_COLUMNS, signal },
+    (events) => [...prepareSource(events), placePage(events, plan)],
   );
-  const { keys, total } = readKeys(rows);
-  // Few events of short spans: to look for kept hours of each zone would take longer.
-  const from = withoutKept(deps);
-  const found = new Map<string, FoundRecord>();
-  for (const [ofZone, wanted] of Map.groupBy(keys, (key) => key.zoneId))
-    for (const row of await fetchEvents(from, { zoneId: ofZone, plan, isMasked }, wanted, signal))
-      found.set(nameOf({ zoneId: ofZone, ...row.event }), { zoneId: ofZone, ...row });
-  // An event that was withdrawn or erased since is missing.
-  return { rows: keys.flatMap((key) => found.get(nameOf(key)) ?? []), total, source };
+  const { total, place } = readPlace(rows);
+  const events = place === null ? [] : await readEvents(deps, plan, place, signal);
+  const records = new Map<ZoneEvent, Buffer | undefined>();
+  if (!isMasked)
+    for (const [ofZone, own] of Map.groupBy(events, (event) => event.zoneId)) {
+      const read = await readRecords(deps, ofZone, own, signal);
+      for (const [index, event] of own.entries()) records.set(event, read[index]);
+    }
+  const found = events.map((event): FoundRecord => {
+    const { zoneId, ...rest } = event;
+    return { zoneId, event: rest, record: records.get(event) };
+  });
+  return { rows: found, total, source };
 }
 
 /** Returns the condition that a column, such as one of ids, has one of these values. */
@@ -54,55 +66,25 @@ export function isOneOf(column: SearchColumn, texts: readonly string[]): SearchP
   return { columns: [column], tests: [{ kind: "equals", texts }] };
 }
 
-interface ZoneKey extends EventKey {
-  readonly zoneId: number;
-}
+type ZoneEvent = FoundEvent & { readonly zoneId: number };
 
-const KEY_COLUMNS = ["occurred_at", "zone_id", "log_id"];
-const nameOf = ({ zoneId, occurredAt, logId }: ZoneKey) => `${zoneId} ${occurredAt} ${logId}`;
-
-function findKeys(source: EventSource, plan: SearchPlan): Piece[] {
-  const { page, pageSize } = plan;
-  return [
-    ...prepareSource(source),
-    duck`with events as materialized (${selectEvents(source, plan, KEY_COLUMNS)}),
-      page as (select * from events order by occurred_at desc, log_id desc, zone_id
-        limit ${pageSize} offset ${page * pageSize})
-      select json_array((select count(*) from events))
-      union all
-      select json_array(zone_id, epoch_ms(occurred_at), log_id, row_number() over (order by occurred_at desc, log_id desc, zone_id)) from page`,
-  ];
-}
-
-function readKeys(rows: readonly string[]): { readonly keys: readonly ZoneKey[]; readonly total: number } {
-  const read = rows.map((row) => JSON.parse(row) as [total: number] | [number, number, string, number]);
-  const total = read.find((row): row is [number] => row.length === 1)?.[0] ?? 0;
-  const keys = read
-    .filter((row): row is [number, number, string, number] => row.length > 1)
-    .sort((one, other) => one[3] - other[3])
-    .map(([zoneId, occurredAt, logId]) => ({ zoneId, occurredAt, logId }));
-  return { keys, total };
-}
-
-/** Fetches events of a zone by their log ids, and the few others that have the same ids in the same span. */
-async function fetchEvents(
+/** The events are read from where their records are: kept hours know no records. */
+async function readEvents(
   deps: RecordDeps,
-  {
-    zoneId,
-    plan,
-    isMasked,
-  }: { readonly zoneId: number; readonly plan: SearchPlan; readonly isMasked: boolean },
-  keys: readonly EventKey[],
+  plan: SearchPlan,
+  { zoneIds, skip, ...span }: PagePlace,
   signal: AbortSignal,
-) {
-  const times = keys.map(({ occurredAt }) => occurredAt);
-  const span = { from: Math.min(...times), to: Math.max(...times) + 1 };
-  const clauses = [isOneOf("log_id", [...new Set(keys.map(({ logId }) => logId))])];
-  const rows: Omit<FoundRecord, "zoneId">[] = [];
-  for (let page = 0; ; page += 1) {
-    const wanted = { ...plan, ...span, clauses, page, pageSize: FETCHED_AT_ONCE };
-    const found = await searchRecords(deps, { zoneId, plan: wanted, isMasked }, signal);
-    rows.push(...found.rows);
-    if (rows.length >= found.total || found.rows.length === 0) return rows;
-  }
+): Promise<ZoneEvent[]> {
+  const part = { ...plan, ...span };
+  const { rows, days } = await readUnion(
+    withoutKept(deps),
+    zoneIds,
+    part,
+    { columns: PAGE_COLUMNS, signal },
+    (events) => [...prepareSource(events), fetchPage(events, part, skip)],
+  );
+  return readPage(rows).map(({ file, row, ...event }) => {
+    const day = days[file];
+    return { ...event, archived: day === undefined ? null : { records: day.records, row } };
+  });
 }

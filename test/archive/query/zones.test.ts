@@ -10,7 +10,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
-import { hashEventKey } from "#model/waf-event.ts";
+import { hashEventKey, type WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
@@ -72,20 +72,37 @@ function ask(body: object, zoneIds: readonly number[] = ZONES) {
   return narrowZones({ zoneIds, plan: planSearch(read.search), isMasked: false });
 }
 
-test("the pages of several zones hold every event once, newest first, each with its zone and its record", async () => {
-  const shown: string[] = [];
-  for (let page = 0; shown.length < naive.length; page += 1) {
-    const found = await searchZones(deps(), ask({ page, pageSize: 5 }), signal);
-    expect(found).toMatchObject({ total: naive.length, source: "archive" });
-    expect(found.rows.length).toBeGreaterThan(0);
-    for (const { zoneId, record } of found.rows)
-      expect(JSON.parse(String(record))).toMatchObject({ labels: { zone: zoneId } });
-    shown.push(...found.rows.map(({ zoneId, event }) => nameOf(zoneId, event.logId)));
-  }
-  expect(shown).toEqual(naive.map(({ zoneId, event }) => nameOf(zoneId, event.logId)));
-  const behind = await searchZones(deps(), ask({ page: 99 }), signal);
-  expect(behind).toMatchObject({ rows: [], total: naive.length });
-});
+test.each<[string, object, (event: WafEvent) => boolean]>([
+  ["every event", {}, () => true],
+  [
+    "the events of a rule",
+    { filters: [{ field: "rule", op: "eq", value: ["942100"] }] },
+    ({ ruleId }) => ruleId === "942100",
+  ],
+  [
+    "the events of a cut window",
+    { from: START + STEP + 101, to: START + DAY_MS + STEP + 102 },
+    ({ occurredAt }) => occurredAt >= START + STEP + 101 && occurredAt < START + DAY_MS + STEP + 102,
+  ],
+])(
+  "the pages of several zones hold %s once, newest first, each with its zone and its record",
+  async (_what, body, isAsked) => {
+    const wanted = naive.filter(({ event }) => isAsked(event));
+    expect(wanted.length).toBeGreaterThan(9);
+    const shown: string[] = [];
+    for (let page = 0; shown.length < wanted.length; page += 1) {
+      const found = await searchZones(deps(), ask({ ...body, page, pageSize: 5 }), signal);
+      expect(found).toMatchObject({ total: wanted.length, source: "archive" });
+      expect(found.rows.length).toBeGreaterThan(0);
+      for (const { zoneId, record } of found.rows)
+        expect(JSON.parse(String(record))).toMatchObject({ labels: { zone: zoneId } });
+      shown.push(...found.rows.map(({ zoneId, event }) => nameOf(zoneId, event.logId)));
+    }
+    expect(shown).toEqual(wanted.map(({ zoneId, event }) => nameOf(zoneId, event.logId)));
+    const behind = await searchZones(deps(), ask({ ...body, page: 99 }), signal);
+    expect(behind).toMatchObject({ rows: [], total: wanted.length });
+  },
+);
 
 test.each<[string, object, readonly number[]]>([
   ["one zone", { filters: [{ field: "zone", op: "eq", value: ["102"] }] }, [102]],

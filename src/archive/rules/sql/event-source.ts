@@ -89,13 +89,14 @@ export function groupFiles(
 
 /**
  * Returns a SELECT of columns of all events that a search finds. No text is null, unless `keepsNulls`: a column that
- * is read as it is keeps its dictionary, by which DuckDB groups faster.
+ * is read as it is keeps its dictionary, by which DuckDB groups faster. With `hasPlaces`, it has the position of the event's file as
+ * well, -1 for an open row, and the row there.
  */
 export function selectEvents(
   { files, openRows }: EventSource,
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   columns: readonly string[],
-  { keepsNulls = false } = {},
+  { keepsNulls = false, hasPlaces = false } = {},
 ): Piece {
   const selects = groupFiles(files, plan, columns).map((group) => {
     const known = columns.map((column) => {
@@ -103,10 +104,12 @@ export function selectEvents(
       if (value === column && (keepsNulls || column in TYPES)) return column;
       return `${keepsNulls || column in TYPES ? value : `coalesce(${value}, '')`} as ${column}`;
     });
-    return duck`select ${raw(known.join(", "))} from ${readFiles(group.files)}
+    const place = hasPlaces ? duck`${group.position} as file, file_row_number as row, ` : raw("");
+    return duck`select ${place}${raw(known.join(", "))} from ${readFiles(group.files)}
         where ${group.isInTime} and ${toClauses(plan, group.format)}`;
   });
-  if (openRows !== null) selects.push(raw(`select ${columns.join(", ")} from open_rows`));
+  const place = hasPlaces ? "-1 as file, -1 as row, " : "";
+  if (openRows !== null) selects.push(raw(`select ${place}${columns.join(", ")} from open_rows`));
   return join(selects, " union all ");
 }
 
