@@ -31,6 +31,8 @@ export async function runFinalChecks(
     url: postgres.url,
     max: 2,
     applicationName: "soak",
+    // A machine that runs three replicas, the platform and both servers is slow.
+    statementTimeoutMs: 10 * 60_000,
     onError: () => undefined,
   });
   try {
