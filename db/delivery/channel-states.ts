@@ -97,12 +97,12 @@ interface ChannelStatus extends StoredChannelState {
   readonly channel: string;
   readonly waiting: number;
   readonly dead: number;
+  /** Postgres's time. */
+  readonly nowMs: number;
 }
 
-/** Returns the status of every channel that was ever sent to, by name. `nowMs` is Postgres's time. */
-export async function readChannelStatuses(
-  db: Queryable,
-): Promise<readonly (ChannelStatus & { readonly nowMs: number })[]> {
+/** Returns the status of every channel that was ever sent to, by name. */
+export async function readChannelStatuses(db: Queryable): Promise<readonly ChannelStatus[]> {
   const count = (where: SQL) =>
     sql<number>`(select count(*) from ${notifications} ${n} where ${and(eq(n.channel, channelStates.channel), where)})::integer`;
   return db
@@ -119,7 +119,7 @@ export async function readChannelStatuses(
 
 const d = alias(notifications, "d");
 
-export interface FailingChannel {
+interface FailingChannel {
   readonly channel: string;
   /** When the oldest undelivered message was written; epoch ms. */
   readonly sinceMs: number;
@@ -132,13 +132,12 @@ export interface FailingChannel {
 
 /**
  * Returns those of these channels that fail. A channel fails if a message became a dead letter within `graceMs` or
- * after the last delivery, or if a message has failed for longer than `graceMs` without any delivery. `nowMs` is
- * Postgres's time.
+ * after the last delivery, or if a message has failed for longer than `graceMs` without any delivery.
  */
 export async function readFailingChannels(
   db: Queryable,
   { channels, graceMs }: { channels: readonly string[]; graceMs: number },
-): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
+): Promise<readonly FailingChannel[]> {
   const grace = sql`(${graceMs}::double precision * interval '1 millisecond')`;
   const { rows } = await db.execute<{ [Key in keyof FailingChannel]: FailingChannel[Key] }>(sql`
     select c.channel, floor(${epochMs(sql`min(${n.createdAt})`)}) as "sinceMs",
@@ -154,8 +153,5 @@ export async function readFailingChannels(
       or ${n.state} in ('pending', 'sending') and coalesce(${n.replayedAt}, ${n.createdAt}) < now() - ${grace}
         and last.at < now() - ${grace})
     group by c.channel order by c.channel`);
-  const clock = await db.execute<{ now: number }>(sql`select floor(${epochMs(sql`now()`)}) as now`);
-  const [time] = clock.rows;
-  if (time === undefined) throw new Error("a query without a from clause returned no row");
-  return { nowMs: time.now, failing: rows };
+  return rows;
 }

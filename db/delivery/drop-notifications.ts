@@ -31,10 +31,7 @@ export function isUpdate(row: NotificationRow): SQL {
   return sql`coalesce((${row.content} ->> 'isQuiet')::boolean, false)`;
 }
 
-/**
- * Returns the condition that `later`, a later row of the same alert, replaces `row` completely and notifies at least
- * as loudly.
- */
+/** Returns the condition that `later`, of the same alert, replaces `row` completely and notifies at least as loudly. */
 export function saysAllOf(later: NotificationRow, row: NotificationRow): SQL {
   return sql`(${later.reason} in ${SAYS_ALL}
     and (${row.reason} in ${SAYS_LITTLE} or ${isUpdate(row)} or not ${isUpdate(later)}))`;
@@ -86,10 +83,7 @@ function lastNotifying(row: NotificationRow): SQL {
     and ${notifying.reason} not in ${SAYS_LITTLE} order by ${notifying.transition} desc limit 1)`;
 }
 
-/**
- * Drops superseded rows. Skips locked rows: the sender that locks a row records its outcome first, and the next claim
- * looks again.
- */
+/** Drops superseded rows. Skips locked rows: their sender records the outcome first, and the next claim looks again. */
 async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]): Promise<number> {
   const dropped = await tx.execute(sql`
     with stale as materialized (
@@ -158,10 +152,7 @@ export function isNeedless(lastError: string | null): boolean {
   return lastError === ORPHANED || lastError === NOT_SHOWN || (lastError ?? "").startsWith(SUPERSEDED);
 }
 
-/**
- * Returns whether the channel's receiver has asked for a pause that is not over. The pause applies to all rows, even
- * to those written since.
- */
+/** Returns whether the channel's receiver asked for a pause that is not over. It also applies to rows written since. */
 export function isPaused(channel: SQL): SQL {
   return sql`exists (select from ${notifications} ${paused}
     where ${paused.channel} = ${channel} and ${paused.state} = 'pending' and ${paused.nextAttemptAt} > now()

@@ -4,6 +4,7 @@ import type { HourLooks } from "#model/covered-hour.ts";
 import { type KnownHorizon, keptFor, WHOLE_HORIZON } from "#model/horizon.ts";
 import type { ProvenDay } from "#model/zones.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows, platformHealth } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
 
@@ -51,12 +52,10 @@ export async function readGone(
   const [row] = await db
     .select({
       events: sql<number>`count(*)::integer`,
-      newestAt: sql<number | null>`(extract(epoch from max(${occurredAt})) * 1000)::float8`,
+      newestAt: epochMs(sql<string | null>`max(${occurredAt})`),
     })
     .from(wafEvents)
-    .where(
-      sql`${zone} = ${zoneId} and ${occurredAt} >= ${new Date(fromMs)} and ${occurredAt} < ${new Date(toMs)}`,
-    );
+    .where(and(eq(zone, zoneId), gte(occurredAt, new Date(fromMs)), lt(occurredAt, new Date(toMs))));
   return row ?? { events: 0, newestAt: null };
 }
 
@@ -94,21 +93,12 @@ export async function readSearchedHours(
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<SearchedHour[]> {
-  const rows = await db
-    .select({ startsAt: coverageWindows.startsAt, searchedThrough: coverageWindows.searchedThrough })
+  const { zoneId: zone, startsAt, searchedThrough } = coverageWindows;
+  return db
+    .select({ startsAt: epochMs(startsAt), searchedThrough: epochMs(searchedThrough) })
     .from(coverageWindows)
-    .where(
-      and(
-        eq(coverageWindows.zoneId, zoneId),
-        gte(coverageWindows.startsAt, new Date(fromMs)),
-        lt(coverageWindows.startsAt, new Date(toMs)),
-      ),
-    )
-    .orderBy(coverageWindows.startsAt);
-  return rows.map(({ startsAt, searchedThrough }) => ({
-    startsAt: startsAt.getTime(),
-    searchedThrough: searchedThrough?.getTime() ?? null,
-  }));
+    .where(and(eq(zone, zoneId), gte(startsAt, new Date(fromMs)), lt(startsAt, new Date(toMs))))
+    .orderBy(startsAt);
 }
 
 /** How far a search has come; times in epoch ms. */

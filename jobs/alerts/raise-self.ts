@@ -131,13 +131,8 @@ async function write(tx: Queryable, given: SelfTransition): Promise<boolean> {
   const routed = silencedBy === null ? route.channels : [];
   const recipients = { ...NOBODY, notified: isEnd ? [...notifiedChannels(before)] : routed };
   const occurrence = { id: null, severity, openedAtMs };
-  const alert = nextAlert(before, {
-    reason,
-    occurrence,
-    recipients,
-    nowMs,
-    mute: { silencedBy, mutedBy: null },
-  });
+  const mute = { silencedBy, mutedBy: null };
+  const alert = nextAlert(before, { reason, occurrence, recipients, nowMs, mute });
   const toMessage = (alertId: number) => {
     const facts = { alertId, fingerprint, alert, reason, severity, zoneId, zone, headline };
     return addLinks(buildSelfMessage(facts), links, nowMs);

@@ -92,11 +92,8 @@ export async function storeEndedHours(
   const addresses = ended.flatMap((one) => one.addresses);
   if (whole.length > 0) await inTransaction(database, ({ tx }) => storeSourceHours(tx, whole, addresses));
   const judged = whole.filter(({ isJudged }) => isJudged);
-  await noteJudgedHours(
-    db,
-    judged.map((hour) => ({ ...hour, judgedWith: settingsOf(hour.known) })),
-    false,
-  );
+  const noted = judged.map((hour) => ({ ...hour, judgedWith: settingsOf(hour.known) }));
+  await noteJudgedHours(db, noted, false);
   return hours.filter((hour, i) => !isWhole(hour, i)).map(({ zoneId }) => zoneId);
 }
 
@@ -122,13 +119,11 @@ export async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promi
     // The next tick counts the others.
     if (index > 0 && pass.budget.isOver()) break;
     await attempt(pass, batch, async (some) => {
-      const counted = await countSourceHours(pass.deps.database, some, pass.budget);
-      for (const [zoneId, hours] of counted) {
+      for (const [zoneId, hours] of await countSourceHours(pass.deps.database, some, pass.budget)) {
         const one = pass.kept.get(zoneId);
         if (one === undefined) continue;
         if (isInFirstDay(one) && isOlder(hours.firstMinute, one)) {
-          // The watch is made again and judges the tested minutes. Earlier ones follow hours that got events, so they are
-          // judged late.
+          // The next watch judges the tested minutes. Earlier ones follow hours that got events and are judged late.
           pass.kept.delete(zoneId);
           pass.isDone = false;
         } else {
@@ -142,13 +137,9 @@ export async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promi
 }
 
 /** Returns the zones that seem to be in their first day and of which older events are stored by now. */
-async function findOlderHistory(
-  pass: Pass,
-  zones: readonly DueZone[],
-  nowHour: number,
-): Promise<Set<number>> {
+async function findOlderHistory(pass: Pass, zones: readonly DueZone[], nowHour: number) {
   const learning = zones.flatMap(({ zoneId }) => pass.kept.get(zoneId) ?? []).filter(isInFirstDay);
-  if (learning.length === 0) return new Set();
+  if (learning.length === 0) return new Set<number>();
   const zoneIds = learning.map(({ zoneId }) => zoneId);
   const found = await readFirstEventMinutes(pass.deps.database.db, zoneIds, firstHourOf(nowHour) * 60);
   return new Set(learning.flatMap((one) => (isOlder(found.get(one.zoneId), one) ? one.zoneId : [])));

@@ -103,10 +103,8 @@ export async function storeSpikes(
 
 async function openSpikes(db: Queryable, outcomes: readonly Outcome[]): Promise<number> {
   const ids = new Map<SeriesKey, number>();
-  const isLast = ({ lead }: Outcome) => Number(lead !== undefined);
-  for (const { candidate, stored, scope, isCollected, lead } of outcomes.toSorted(
-    (a, b) => isLast(a) - isLast(b),
-  )) {
+  const leadsFirst = outcomes.toSorted((a, b) => Number(a.lead !== undefined) - Number(b.lead !== undefined));
+  for (const { candidate, stored, scope, isCollected, lead } of leadsFirst) {
     if (candidate.row !== undefined) continue;
     const { zoneId, ruleId } = candidate;
     const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);

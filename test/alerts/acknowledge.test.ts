@@ -159,7 +159,7 @@ test("a channel that shows none has not failed, and the end follows as ever", as
   await deliver();
   await acknowledgeByHand(database, { alertId, by: "alice", note: null, atMs: NOW });
   await deliver();
-  const { failing } = await readFailingChannels(database.db, { channels: CHANNELS, graceMs: 0 });
+  const failing = await readFailingChannels(database.db, { channels: CHANNELS, graceMs: 0 });
   expect(failing).toEqual([]);
   const [spike] = (await world.alerts()).map(({ spikeId }) => spikeId ?? 0);
   await world.closeSpike(spike ?? 0, 20);

@@ -39,7 +39,7 @@ export const channel = defineCondition<ChannelTrouble>({
   async read({ db, nowMs, channels, once }) {
     const statuses = await once(readChannelStatuses);
     const configured = channels ?? statuses.map((status) => status.channel);
-    const { failing } = await readFailingChannels(db, { channels: configured, graceMs: GRACE_MS });
+    const failing = await readFailingChannels(db, { channels: configured, graceMs: GRACE_MS });
     const former = statuses.map((status) => status.channel).filter((one) => !configured.includes(one));
     return [...configured, ...former].map((key): ChannelTrouble => {
       const isConfigured = configured.includes(key);
