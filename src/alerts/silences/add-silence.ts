@@ -33,11 +33,6 @@ const Added = z.union([
     .describe("If `alerts` was given: one silence for each subject."),
 ]);
 
-interface WantedSubject {
-  readonly matchers?: object | undefined;
-  readonly alerts?: readonly number[] | undefined;
-}
-
 export const addSilence = defineChange({
   name: "silences.add",
   summary: "Mute alerts for a while",
@@ -75,12 +70,12 @@ export const addSilence = defineChange({
         .meta({ isSwitch: true })
         .describe("Store nothing, and show what the silence would mute."),
     })
-    .refine(({ matchers, alerts }: WantedSubject) => matchers !== undefined || alerts !== undefined, {
+    .refine(({ matchers, alerts }) => matchers !== undefined || alerts !== undefined, {
       path: ["matchers"],
       error: "must be given, or alerts instead: a silence for every alert is refused",
       ...INVALID_SILENCE,
     })
-    .refine(({ matchers, alerts }: WantedSubject) => matchers === undefined || alerts === undefined, {
+    .refine(({ matchers, alerts }) => matchers === undefined || alerts === undefined, {
       path: ["alerts"],
       error: "must be given without matchers: the alerts already say what is muted",
       ...INVALID_SILENCE,
@@ -93,14 +88,10 @@ export const addSilence = defineChange({
     .refine(hasOneEnd, MUST_END),
   output: Added,
   example: { matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 },
-  created: (output) =>
-    "items" in output
-      ? output.items.some(({ id }) => id !== null)
-        ? PATH
-        : null
-      : output.id === null
-        ? null
-        : `${PATH}/${output.id}`,
+  created: (output) => {
+    if ("items" in output) return output.items.some(({ id }) => id !== null) ? PATH : null;
+    return output.id === null ? null : `${PATH}/${output.id}`;
+  },
   command: {
     examples: [
       'silences add --zone 101 --rule 942100 --for 2h --reason "load test"',
@@ -111,14 +102,13 @@ export const addSilence = defineChange({
     help: "A silence mutes alerts that match every given option. Of one option, any value is enough. The channels that were notified of an alert are still notified when it resolves. Only --kind self mutes alerts of Longwatch about itself. When the silence ends, Longwatch notifies the channels of alerts that still fire and were muted.",
     say: (output) => ("items" in output ? output.items : [output]).map(say).join(""),
   },
-  run: async (changing, { matchers, alerts, scope, reason, dryRun, ...end }) => {
+  run: async (changing, asked) => {
     const { caller, tx, now } = changing;
-    const subjects = await readSubjects(changing, { matchers, alerts, scope });
-    const expiresAtMs = readEnd(end, now);
+    const { alerts, reason, dryRun } = asked;
     const added: PlannedSilence[] = [];
     const audit: AuditNote[] = [];
-    for (const subject of subjects) {
-      const wanted = { matchers: subject, expiresAtMs, reason, by: caller.name, nowMs: now };
+    for (const matchers of await readSubjects(changing, asked)) {
+      const wanted = { matchers, expiresAtMs: readEnd(asked, now), reason, by: caller.name, nowMs: now };
       const planned = await planSilence(tx, wanted);
       const stored = dryRun === "true" ? null : await storeSilence(tx, wanted);
       added.push({ id: stored?.id ?? null, ...planned });
@@ -129,11 +119,10 @@ export const addSilence = defineChange({
   },
 });
 
+type Asked = z.output<typeof addSilence.input>;
+
 /** Returns what is to be muted: the wanted matchers, or those of each alert. Alerts with the same matchers have one. */
-async function readSubjects(
-  changing: Changing,
-  { matchers, alerts, scope }: Pick<z.output<typeof addSilence.input>, "matchers" | "alerts" | "scope">,
-): Promise<Matchers[]> {
+async function readSubjects(changing: Changing, { matchers, alerts, scope }: Asked): Promise<Matchers[]> {
   const { caller, tx } = changing;
   if (matchers !== undefined) {
     refuseForeign(caller, matchers.zone);

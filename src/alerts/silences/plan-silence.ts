@@ -42,9 +42,10 @@ export async function storeSilence(tx: Queryable, wanted: WantedSilence) {
   const audit = {
     action: "silence.added",
     subject: `silence ${id}`,
-    // Masked, because an erasure does not change audit entries. It does change the silence itself.
+    // Masked, because an erasure does not change audit entries. It does change the silence itself. A rule in a matcher
+    // is text that a person typed, too.
     details: {
-      matchers: maskMatchers(matchers),
+      matchers: replaceInJson(matchers, maskAddress, { dropTraits: false }),
       reason: maskText(reason),
       expiresAt: expiresAt.toISOString(),
     },
@@ -59,11 +60,6 @@ function spanOf({ nowMs, expiresAtMs }: WantedSilence): { startsAt: Date; expire
     // Whole seconds, because lists print whole seconds.
     expiresAt: new Date(Math.round(expiresAtMs / SECOND_MS) * SECOND_MS),
   };
-}
-
-/** Masks addresses in the matchers: a rule in a matcher is text that a person typed. */
-function maskMatchers(matchers: Matchers): unknown {
-  return replaceInJson(matchers, maskAddress, { dropTraits: false });
 }
 
 /**

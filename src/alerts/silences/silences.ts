@@ -60,10 +60,8 @@ const previewSilence = defineQuery({
     const view = await readAlertView(db, now);
     const show = (rows: readonly ReportedAlert[]) => {
       const matching = rows.filter((row) => wouldMute(matchers, toSilencedAlert(row)));
-      return {
-        count: matching.length,
-        items: matching.slice(0, MAX_SHOWN).map((row) => toAlert(row, view)),
-      };
+      const items = matching.slice(0, MAX_SHOWN).map((row) => toAlert(row, view));
+      return { count: matching.length, items };
     };
     return {
       now: show(await listAlerts(db, { states: UNRESOLVED_STATES, zoneIds, limit: MAX_ALERTS })),

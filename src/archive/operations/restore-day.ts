@@ -52,12 +52,9 @@ export async function restoreDay(
       await tx.execute("set local idle_in_transaction_session_timeout = 0");
       await lockArchiveDay(tx, day);
       const files = await listValidFiles(tx, { zoneId, day });
-      const events = files.find(({ kind }) => kind === "events");
-      if (events === undefined)
-        throw new Error(`${day} is not an archive day of zone ${zoneId}; see longwatch archive status`);
       const release = storage.hold(files);
       try {
-        return await restoreFiles({ ...deps, onProgress, work, tx, client }, zoneDay, files, events);
+        return await restoreFiles({ ...deps, onProgress, work, tx, client }, zoneDay, files);
       } finally {
         release();
       }
@@ -74,9 +71,11 @@ async function restoreFiles(
   { archive: { storage, duckdb }, tx, client, work, onStep, onProgress }: Restoring,
   zoneDay: ZoneDay,
   files: readonly ManifestRow[],
-  events: ManifestRow,
 ): Promise<RestoredDay> {
   const { zoneId, day } = zoneDay;
+  const events = files.find(({ kind }) => kind === "events");
+  if (events === undefined)
+    throw new Error(`${day} is not an archive day of zone ${zoneId}; see longwatch archive status`);
   for (const file of files) {
     const wrong = await storage.bring(file);
     if (wrong !== null) throw new Error(`the archive file ${file.path} ${wrong}; nothing was restored`);
@@ -86,20 +85,14 @@ async function restoreFiles(
   let count = 0;
   if (!wasStored) {
     const csv = path.join(work, "events.csv");
-    await writeEventsCsv(duckdb, { file: locateFile(storage, events), format: events.format }, csv);
+    const file = locateFile(storage, events);
+    await writeEventsCsv(duckdb, { file, format: events.format }, csv);
     await insertEvents(client, csv);
     await onStep?.("events copied");
     const records = files.find(({ kind }) => kind === "records");
-    const names = {
-      events: locateFile(storage, events),
-      records: locateFile(storage, records ?? events),
-    };
+    const names = { events: file, records: locateFile(storage, records ?? events) };
     for await (const some of records === undefined ? [] : readFileRecords(duckdb, names, events.rows)) {
-      const entries = some.map(({ occurredAt, logId, record }) => ({
-        occurredAt,
-        logIdHash: hashEventKey({ occurredAt, logId }),
-        raw: record,
-      }));
+      const entries = some.map(({ record: raw, ...key }) => ({ ...key, raw, logIdHash: hashEventKey(key) }));
       await insertRawBlocks(tx, zoneId, await packRawBlocks(entries));
       count += some.length;
       onProgress(count / events.rows);

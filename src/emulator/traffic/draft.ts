@@ -80,7 +80,7 @@ function drawAction(random: Random, rule: Rule): Action {
 interface DraftContext {
   readonly random: Random;
   readonly cast: Cast;
-  readonly urls: UrlBook;
+  readonly urlOf: UrlBook;
   readonly lateness: Lateness;
   readonly zoneId: number;
 }
@@ -112,7 +112,7 @@ export function drawEvent(
   time: { minuteMs: number } | { at: number },
   crew?: Crew,
 ): Draft {
-  const { random, cast, urls, zoneId } = context;
+  const { random, cast, urlOf, zoneId } = context;
   const id = drawId(random);
   const offset = random.below(60_000);
   const at = "at" in time ? time.at : time.minuteMs + offset;
@@ -136,7 +136,7 @@ export function drawEvent(
     payload: crew?.payload ?? payload,
     variant: crew === undefined ? variant : variant % 4,
   };
-  const { host, url } = urls.urlOf({
+  const { host, url } = urlOf({
     zoneId,
     host: hostShare,
     family: rule.family,

@@ -42,14 +42,14 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   const random = createRandom();
   const crewRandom = createRandom();
   const cast = createCast(seed);
-  const urls = createUrlBook();
+  const urlOf = createUrlBook();
   const scripted: Attack[] = [];
   /** The scripts that change other events and have none of their own. */
   const effects: Attack[] = [];
   const attacks: { attack: Attack; key: number; crew: Crew; band: Band | null }[] = [];
 
   const zoneKey = (zoneId: number) => (seedKey + Math.imul(zoneId, ZONE_STRIDE)) | 0;
-  const context = (zoneId: number) => ({ random, cast, urls, lateness, zoneId });
+  const context = (zoneId: number) => ({ random, cast, urlOf, lateness, zoneId });
 
   function drawEveryday(zoneId: number, minute: number, slot: number): Draft {
     const rule = RULES[Math.floor(slot / ORDINALS_PER_RULE)];

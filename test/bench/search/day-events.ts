@@ -67,7 +67,7 @@ interface Burst {
  * a function of the seed and of its plan. Every text is quoted; nothing is null.
  */
 export function createDayRenderer(seed: string, world: World): (plan: DayPlan) => Generator<string> {
-  const urls = createUrlBook();
+  const urlOf = createUrlBook();
   const random = createRandom();
 
   function line(at: number, burst: Burst | undefined): string {
@@ -79,7 +79,7 @@ export function createDayRenderer(seed: string, world: World): (plan: DayPlan) =
     const rule = world.rules[burst?.rule ?? usual];
     if (rule === undefined || actor === undefined) throw new RangeError("drawn outside the world");
     const agent = world.agents[random.fraction() < 0.9 ? actor.agent : random.below(world.agents.length)];
-    const { url } = urls.urlOf({
+    const { url } = urlOf({
       zoneId,
       host: random.below(3),
       family: rule.family,

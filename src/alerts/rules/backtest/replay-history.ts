@@ -14,17 +14,8 @@ import type { UsualDimension } from "#model/kinds.ts";
 const MOST_PAIRS = 200_000;
 const DAY_HOURS = DAY_MS / HOUR_MS;
 
-/** The events of each sender of a zone in the 24 hours before a given time. */
-interface SenderHistory {
-  readonly take: (ip: string, ruleId: string, at: number) => void;
-  /** Returns of these addresses the most events of the rule, or of any if it is null, in one of the hours before. */
-  readonly read: (ips: Iterable<string>, ruleId: string | null, before: number) => Map<string, number>;
-  /** Returns the events of the rule in an hour of these, on average. */
-  readonly perHour: (ruleId: string, before: number) => number;
-}
-
-/** Keeps the events of each address and of each rule by hour. Times are epoch ms and never go back. */
-export function createSenderHistory(): SenderHistory {
+/** Keeps the events of each address and of each rule of a zone by hour. Times are epoch ms and never go back. */
+export function createSenderHistory() {
   const pairs = new Map<string, Map<string, Map<number, number>>>();
   const rules = new Map<string, Map<number, number>>();
   let size = 0;
@@ -46,22 +37,17 @@ export function createSenderHistory(): SenderHistory {
   }
 
   return {
-    take(ip, ruleId, at) {
+    take(ip: string, ruleId: string, at: number): void {
       const hour = Math.floor(at / HOUR_MS);
       if (hour > cleaned || size > MOST_PAIRS) clean(hour);
-      add(
-        get(rules, ruleId, () => new Map<number, number>()),
-        hour,
-      );
+      add(rules, ruleId, hour);
       if (ip === "" || size > MOST_PAIRS) return;
       const byRule = get(pairs, toSourceAddress(ip), () => new Map<string, Map<number, number>>());
       if (!byRule.has(ruleId)) size += 1;
-      add(
-        get(byRule, ruleId, () => new Map<number, number>()),
-        hour,
-      );
+      add(byRule, ruleId, hour);
     },
-    read(ips, ruleId, before) {
+    /** Returns of these addresses the most events of the rule, or of any if it is null, in one of the 24 hours before. */
+    read(ips: Iterable<string>, ruleId: string | null, before: number): Map<string, number> {
       const hour = Math.floor(before / HOUR_MS);
       const found = new Map<string, number>();
       for (const ip of ips) {
@@ -75,7 +61,8 @@ export function createSenderHistory(): SenderHistory {
       }
       return found;
     },
-    perHour(ruleId, before) {
+    /** Returns the events of the rule in an hour of these, on average. */
+    perHour(ruleId: string, before: number): number {
       const hour = Math.floor(before / HOUR_MS);
       let sum = 0;
       for (const [one, count] of rules.get(ruleId) ?? [])
@@ -85,8 +72,9 @@ export function createSenderHistory(): SenderHistory {
   };
 }
 
-function add(counts: Map<number, number>, hour: number): void {
-  counts.set(hour, (counts.get(hour) ?? 0) + 1);
+function add(counts: Map<string, Map<number, number>>, ruleId: string, hour: number): void {
+  const hours = get(counts, ruleId, () => new Map<number, number>());
+  hours.set(hour, (hours.get(hour) ?? 0) + 1);
 }
 
 function get<K, V>(map: Map<K, V>, key: K, make: () => V): V {
@@ -151,8 +139,7 @@ export function createNearbyRules() {
   return {
     take({ ip, ruleId, template }: NearbyRule, at: number): void {
       if (ip === "") return;
-      const rules = addresses.get(ip) ?? new Map<string, NearbyRule & { at: number }>();
-      if (rules.size === 0) addresses.set(ip, rules);
+      const rules = get(addresses, ip, () => new Map<string, NearbyRule & { at: number }>());
       const key = `${ruleId} ${template}`;
       const known = rules.get(key);
       if (known !== undefined) known.at = at;

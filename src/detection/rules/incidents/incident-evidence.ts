@@ -5,6 +5,7 @@ import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
 import { LONGEST_WINDOW } from "../detection-settings.ts";
 import { toSourceKey, toSourcePath } from "../sources/source-event.ts";
 import type { MinuteEvent } from "../sources/usual-rules.ts";
+import { addTo } from "../verdict/requests.ts";
 import { createAttackerTest } from "./incident.ts";
 
 const TOP = 5;
@@ -14,7 +15,7 @@ const MIN_GROWTH = 5;
 /** Growth is the difference between this many minutes and the same minutes of yesterday. */
 export const COMPARED_MINUTES = 15;
 
-export interface EvidenceEvent extends MinuteEvent {
+interface EvidenceEvent extends MinuteEvent {
   readonly country: string | null;
 }
 
@@ -29,29 +30,23 @@ export interface IncidentEvidence
   readonly sparkline: readonly number[];
 }
 
+interface ZoneEvents extends Pick<KnownSources, "isKnown"> {
+  /** The events of the hour that ends with `endMinute`. */
+  readonly hour: readonly EvidenceEvent[];
+  /** The events of its last quarter, a day earlier. */
+  readonly yesterday: readonly EvidenceEvent[];
+  readonly endMinute: number;
+}
+
 /**
- * Collects what the events of attackers have in common, and what grew most in the zone. `hour` holds the
- * events of the hour that ends with `endMinute`, `yesterday` those of its last quarter a day earlier. Events of known
- * sources are only counted.
+ * Collects what the events of attackers have in common, and what grew most in the zone. Events of known sources are
+ * only counted.
  */
 export async function collectIncidentEvidence(
-  {
-    attackers,
-    windowMinutes,
-  }: { attackers: readonly { kind: SourceKind; key: string }[]; windowMinutes: number },
-  {
-    hour,
-    yesterday,
-    endMinute,
-    isKnown,
-  }: {
-    hour: readonly EvidenceEvent[];
-    yesterday: readonly EvidenceEvent[];
-    endMinute: number;
-    isKnown: KnownSources["isKnown"];
-  },
+  incident: { attackers: readonly { kind: SourceKind; key: string }[]; windowMinutes: number },
+  { hour, yesterday, endMinute, isKnown }: ZoneEvents,
 ): Promise<IncidentEvidence> {
-  const isOfSource = createAttackerTest(attackers);
+  const isOfSource = createAttackerTest(incident.attackers);
   const [inWindow, now, before] = [createCounts(VALUES), createCounts(DIMENSIONS), createCounts(DIMENSIONS)];
   const sparkline = Array.from({ length: LONGEST_WINDOW }, () => 0);
   const found = { events: 0, known: 0, isMasked: false };
@@ -67,7 +62,7 @@ export async function collectIncidentEvidence(
       if (!isOfSource(event)) continue;
       const at = minute - (endMinute - LONGEST_WINDOW);
       if (at >= 0 && at < LONGEST_WINDOW) sparkline[at] = (sparkline[at] ?? 0) + 1;
-      if (minute < endMinute - windowMinutes) continue;
+      if (minute < endMinute - incident.windowMinutes) continue;
       found.events += 1;
       found.isMasked ||= isMaskedAddress(event.ip);
       firstMinute ??= minute;
@@ -116,30 +111,26 @@ const DIMENSIONS: Readonly<Record<GrownValue["dimension"], ValueOf>> = {
   ja4: ({ ja4 }) => toSourceKey(ja4),
 };
 
-type Counts<Name extends string> = Readonly<Record<Name, ReadonlyMap<string, number>>>;
+type Counts<Name extends string> = Readonly<Record<Name, Map<string, number>>>;
+type Grown = Counts<GrownValue["dimension"]>;
 
 /** Counts the events of each value, of several fields at once. */
 function createCounts<Name extends string>(valuesOf: Readonly<Record<Name, ValueOf>>) {
-  const fields = (Object.keys(valuesOf) as Name[]).map((name) => {
-    return { name, valueOf: valuesOf[name], counts: new Map<string, number>() };
-  });
-  const entries: [string, ReadonlyMap<string, number>][] = fields.map(({ name, counts }) => [name, counts]);
+  const names = Object.keys(valuesOf) as Name[];
+  const counts = Object.fromEntries(names.map((name) => [name, new Map()])) as Counts<Name>;
   return {
-    counts: Object.fromEntries(entries) as Counts<Name>,
+    counts,
     take(event: EvidenceEvent): void {
-      for (const { valueOf, counts } of fields) {
-        const value = valueOf(event);
-        if (value !== "") counts.set(value, (counts.get(value) ?? 0) + 1);
+      for (const name of names) {
+        const value = valuesOf[name](event);
+        if (value !== "") addTo(counts[name], value);
       }
     },
   };
 }
 
 /** Returns the value of each dimension whose events grew most, the largest growth first. */
-function findGrown(
-  now: Counts<GrownValue["dimension"]>,
-  before: Counts<GrownValue["dimension"]>,
-): GrownValue[] {
+function findGrown(now: Grown, before: Grown): GrownValue[] {
   return (Object.keys(DIMENSIONS) as GrownValue["dimension"][])
     .flatMap((dimension) => {
       let most: GrownValue | null = null;

@@ -15,9 +15,6 @@ export const SOURCE_Z: Readonly<Record<SourceKind, number>> = {
   ips_per_asn: 3.5,
 };
 
-/** A series never fires below this count, however quiet the zone is. Small campaigns have some thirty addresses. */
-const RULES_FLOOR = 15;
-const ADDRESSES_FLOOR = 30;
 /** How far the line lies above a habit, and from which count on nothing is a habit. */
 const HABIT_FACTOR = 1.4;
 const HABIT_CAP = 20;
@@ -34,9 +31,9 @@ export interface SourcePolicy {
   readonly isUnknownHour?: (hour: number) => boolean;
 }
 
-/** Returns the count below which a series never fires. */
+/** Returns the count below which a series never fires, however quiet the zone is. Small campaigns have some thirty addresses. */
 export function floorOf(kind: SourceKind): number {
-  return kind === "rules_per_ip" ? RULES_FLOOR : ADDRESSES_FLOOR;
+  return kind === "rules_per_ip" ? 15 : 30;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Groups and counts requests. */
 import { isNoVisitor } from "#model/ip-address.ts";
-import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
+import type { ActionClass } from "#model/kinds.ts";
 import { toUrlPart } from "#model/record-parts.ts";
 import { FACT_NAMES, type FactName, NO_FACTS, SAME_REQUEST_MS } from "#model/request-facts.ts";
 import { isSumRule } from "#model/rules.ts";
@@ -85,10 +85,9 @@ export function groupRequests(
   return groups.map(toRequest);
 }
 
-function toRequest({ at, address, asn, ja4, ua, url, action, rules, facts, ...rest }: Group): VerdictRequest {
-  const text = textOf({ address, ua, url }, rest.keys, rest.isGet);
-  const { isHostileElsewhere } = rest;
-  return { at, address, asn, ja4, ua, url, action, rules, facts, text, isHostileElsewhere };
+function toRequest(group: Group): VerdictRequest {
+  const { at, address, asn, ja4, ua, url, action, rules, facts, isHostileElsewhere } = group;
+  return { at, address, asn, ja4, ua, url, action, rules, facts, text: textOf(group), isHostileElsewhere };
 }
 
 function openGroup({ at, asn, ja4, ua, url, action }: VerdictEvent, address: string): Group {
@@ -98,11 +97,7 @@ function openGroup({ at, asn, ja4, ua, url, action }: VerdictEvent, address: str
 }
 
 /** Without a record, only the URL of a GET with a query is known to hold what matched. Without a URL, no path is known. */
-function textOf(
-  { address, ua, url }: Pick<VerdictRequest, "address" | "ua" | "url">,
-  keys: ReadonlySet<number>,
-  isGet: boolean,
-): string | null {
+function textOf({ address, ua, url, keys, isGet }: Group): string | null {
   if (address === "" || url === "") return null;
   if (keys.size > 0)
     return `${address} ${ua} ${toUrlPart("path", url)} ${[...keys].sort((a, b) => a - b).join(" ")}`;
@@ -127,10 +122,7 @@ function createReader(): (ip: string) => string {
 
 /** Counts requests by the action that decided their fate. */
 export function countActions(requests: readonly VerdictRequest[]): Record<ActionClass, number> {
-  const counts = Object.fromEntries(ACTION_CLASSES.map((action) => [action, 0])) as Record<
-    ActionClass,
-    number
-  >;
+  const counts = { blocked: 0, challenged: 0, logged: 0, other: 0 };
   for (const { action } of requests) counts[action] += 1;
   return counts;
 }

@@ -27,8 +27,7 @@ import { openApi } from "../../post.ts";
 export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
 
 const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInertPlain(text))) - 2;
-const MEMBER_ROWS = 20;
-const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 0 } as const;
+const MEMBERS = { rows: 20, rowChars: 200, chars: 0 } as const;
 /** One event lists all rules. It has space for tens of thousands. */
 const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
 
@@ -66,25 +65,25 @@ function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action
 function toDetails(message: AlertMessage): Record<string, unknown> {
   const document = toDocument({ ...message, reason: "first" }, "whole", { members: MEMBERS });
   const { blocks, members } = document;
-  const [verdict, facts, curve] = (["verdict", "facts", "curve"] as const).map((name) =>
-    toPlainOf(document, name, toInertPlain),
-  );
+  const verdict = toPlainOf(document, "verdict", toInertPlain);
+  const curve = toPlainOf(document, "curve", toInertPlain);
   const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
   const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
   const lists = blocks.filter(({ name }) => name === "top" || name === "advice");
   return {
-    ...(verdict?.length === 0 ? {} : { verdict }),
+    ...(verdict.length === 0 ? {} : { verdict }),
     status: describeReason(message),
-    facts,
+    facts: toPlainOf(document, "facts", toInertPlain),
     ...Object.fromEntries(toCommands(document, toInertPlain)),
     ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
-    ...(curve?.length === 0 ? {} : { counts: curve?.join("") }),
+    ...(curve.length === 0 ? {} : { counts: curve.join("") }),
     ...Object.fromEntries(lists.map((block) => [block.heading, toPlain(block, toInertPlain)])),
+    ...(message.zoneLabels === undefined ? {} : { zone_labels: message.zoneLabels }),
   };
 }
 
 function toPayload(message: AlertMessage): PagerDutyPayload {
-  const { zoneId, zoneName, zoneLabels, ruleId } = message;
+  const { zoneId, zoneName, ruleId } = message;
   const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
   const summary = `${news}${toLine(describeBriefly(message), PAGERDUTY_LIMITS.summary)}`;
   return {
@@ -95,10 +94,7 @@ function toPayload(message: AlertMessage): PagerDutyPayload {
     ...(ruleId === null ? {} : { component: toInertPlain(toLine(`rule ${ruleId}`, 255)) }),
     ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
     class: message.kind,
-    custom_details: {
-      ...toDetails(message),
-      ...(zoneLabels === undefined ? {} : { zone_labels: zoneLabels }),
-    },
+    custom_details: toDetails(message),
   };
 }
 
@@ -108,12 +104,11 @@ export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
   const dedup_key = message.dedupeKey;
   if (event_action !== "trigger") return { event_action, dedup_key };
   const { links } = toDocument(message, "whole");
-  const [first] = links;
   return {
     event_action,
     dedup_key,
     client: "Longwatch",
-    ...(first === undefined ? {} : { client_url: first.href }),
+    ...(links[0] === undefined ? {} : { client_url: links[0].href }),
     links: links.map(({ title, href }) => ({ href, text: toInertPlain(title) })),
     payload: toPayload(message),
   };
@@ -131,19 +126,15 @@ const taken = z.object({ status: z.literal("success") });
 
 const example = { routingKey: "example-routing-key-of-32-signs." };
 
-type Options = SenderOptions<typeof settings>;
-
-const US_URL = "https://events.pagerduty.com/v2/enqueue";
-
 /**
  * Sends to PagerDuty's Events API v2. Because of the dedup key, an event that arrives twice is one incident.
  * @throws {UsageError} for a bad URL or key
  */
-function createSender(options: Options): Notifier["send"] {
+function createSender(options: SenderOptions<typeof settings>): Notifier["send"] {
   const { routingKey } = options;
   const isKey = /^[\x21-\x7e]{32}$/.test(routingKey.reveal());
   const mistakes = isKey ? [] : ["routingKey: must be 32 characters"];
-  const url = createSecret(options.url ?? US_URL);
+  const url = createSecret(options.url ?? "https://events.pagerduty.com/v2/enqueue");
   const call = openApi(options, { url, mistakes, credentials: {}, secrets: [routingKey], answer: taken });
   return async (message, sending) => {
     await call({ routing_key: routingKey.reveal(), ...toPagerDutyEvent(message) }, sending);
@@ -161,7 +152,7 @@ export const pagerduty = defineChannel({
     laterTransitions: "same-incident",
     showsAcknowledgements: true,
     renewAfterMs: null,
-    limits: { message: { most: PAGERDUTY_LIMITS.bytes, unit: "bytes" }, memberRows: MEMBER_ROWS },
+    limits: { message: { most: PAGERDUTY_LIMITS.bytes, unit: "bytes" }, memberRows: MEMBERS.rows },
   },
   render: (message) => [{ routing_key: example.routingKey, ...toPagerDutyEvent(message) }],
   createSender,
