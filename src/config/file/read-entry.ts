@@ -49,21 +49,15 @@ export function readEntry<Read>(
   const before = mistakes.length;
   const values = readFields(`${part}.${name}`, fields, entry, context, mistakes);
   const isWhole = mistakes.length === before && schema.safeParse(entry).success;
-  const read = parse({ ...fillIn(fields, example), ...values, kind, name });
+  // With the example's settings where the file's are wrong, the entry's other settings can be checked.
+  const required = fields.filter(({ isRequired }) => isRequired);
+  const filled = Object.fromEntries(required.map((field) => [field.name, example[field.name]]));
+  const read = parse({ ...filled, ...values, kind, name });
   // The schema or the lines above have listed the mistakes.
   if (read === null) return null;
   const refused = check(read);
   mistakes.push(...refused.map((mistake) => `${part}.${name}: ${mistake}`));
   return isWhole && refused.length === 0 ? read : null;
-}
-
-/** Returns the example's required settings: where the file's are wrong, the entry's other settings can be checked. */
-function fillIn(
-  fields: readonly EntryField[],
-  example: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  const required = fields.filter(({ isRequired }) => isRequired);
-  return Object.fromEntries(required.map(({ name }) => [name, example[name]]));
 }
 
 export function readFields(
@@ -165,12 +159,7 @@ function readFile(
 /** A person may have typed the secret itself, so only text that is written as such names are is shown. */
 const VARIABLE_NAME = /^(?=.{3,60}$)[A-Z][A-Z0-9]*(_[A-Z0-9]{2,20})+$/;
 
-function readVariable(
-  at: string,
-  name: string,
-  { env }: ReferenceContext,
-  mistakes: string[],
-): string | null {
+function readVariable(at: string, name: string, { env }: ReferenceContext, mistakes: string[]) {
   const text = env[name];
   if (text !== undefined && text !== "") return text;
   const shown = VARIABLE_NAME.test(name) ? JSON.stringify(name) : "[not shown]";

@@ -19,6 +19,8 @@ import path from "node:path";
 /** Used only if Postgres must run as another user who cannot enter the data folder. This folder survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
 const LOCAL = "postgres";
+/** The file of the data folder that names a cluster elsewhere. */
+const POINTER = "postgres-at";
 /** The part of the data folder that Postgres's user owns. Postgres itself keeps it from others. */
 export const POSTGRES_FOLDERS = [LOCAL, `${LOCAL}.new`];
 
@@ -40,8 +42,8 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
   const local = path.join(dataDir, LOCAL);
   if (user === null) return { dataFolder: local, home };
   const usableHome = canReach(user, path.join(home, "bin", "postgres")) ? home : copyHome(home);
-  const pointer = path.join(dataDir, "postgres-at");
-  if (existsSync(pointer)) return { dataFolder: readFileSync(pointer, "utf8").trim(), home: usableHome };
+  const pointer = path.join(dataDir, POINTER);
+  if (existsSync(pointer)) return { dataFolder: findCluster(dataDir), home: usableHome };
   // Postgres's user enters the folder, and sees neither its names nor what is in it.
   chownSync(dataDir, -1, user.gid);
   chmodSync(dataDir, 0o710);
@@ -58,14 +60,13 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
 
 /** Whether a service was started in the folder before. Creates nothing. */
 export function hasCluster(dataDir: string): boolean {
-  return existsSync(path.join(dataDir, LOCAL)) || existsSync(path.join(dataDir, "postgres-at"));
+  return existsSync(path.join(dataDir, LOCAL)) || existsSync(path.join(dataDir, POINTER));
 }
 
 /** Returns the folder of the cluster of this data folder, or the folder that a first start would normally create. */
 export function findCluster(dataDir: string): string {
-  const pointer = path.join(dataDir, "postgres-at");
-  const isElsewhere = existsSync(pointer);
-  return isElsewhere ? readFileSync(pointer, "utf8").trim() : path.join(path.resolve(dataDir), LOCAL);
+  const pointer = path.join(dataDir, POINTER);
+  return existsSync(pointer) ? readFileSync(pointer, "utf8").trim() : path.resolve(dataDir, LOCAL);
 }
 
 /** Makes a folder below SHARED_ROOT, which Postgres's user can enter. */
@@ -76,20 +77,19 @@ function makeShared(folder: string): void {
 
 /** Makes one copy per package version. The complete copy is renamed into place, so that no other start sees half of it. */
 function copyHome(home: string): string {
-  const manifest = JSON.parse(readFileSync(path.join(home, "..", "package.json"), "utf8")) as {
-    version: string;
-  };
-  const copy = path.join(SHARED_ROOT, `postgres-${manifest.version}`);
+  const manifest = readFileSync(path.join(home, "..", "package.json"), "utf8");
+  const { version } = JSON.parse(manifest) as { version: string };
+  const copy = path.join(SHARED_ROOT, `postgres-${version}`);
   if (existsSync(copy)) return copy;
   const partial = `${copy}.${randomUUID()}`;
   makeShared(SHARED_ROOT);
   try {
     cpSync(home, partial, { recursive: true, verbatimSymlinks: true });
     const entries = readdirSync(partial, { recursive: true, withFileTypes: true });
-    const folders = entries.filter((entry) => entry.isDirectory());
     // The files keep their modes. Those of new folders are the process's.
-    for (const one of [partial, ...folders.map(({ parentPath, name }) => path.join(parentPath, name))])
-      chmodSync(one, 0o755);
+    chmodSync(partial, 0o755);
+    for (const entry of entries)
+      if (entry.isDirectory()) chmodSync(path.join(entry.parentPath, entry.name), 0o755);
     renameSync(partial, copy);
   } catch (thrown) {
     rmSync(partial, { recursive: true, force: true });
@@ -105,9 +105,8 @@ function removeOrphans(): void {
     const folder = path.join(clusters, name);
     const owner = path.join(folder, "owner");
     if (!existsSync(owner)) continue;
-    const pointer = readFileSync(owner, "utf8");
-    const named = existsSync(pointer) ? readFileSync(pointer, "utf8").trim() : "";
-    if (named !== path.join(folder, "data")) rmSync(folder, { recursive: true, force: true });
+    const dataDir = path.dirname(readFileSync(owner, "utf8"));
+    if (findCluster(dataDir) !== path.join(folder, "data")) rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -140,7 +139,7 @@ export function pickPostgresUser(): PostgresUser | null {
 /** Returns whether the user can enter every folder on the path to `folder`. */
 function canReach(user: PostgresUser, folder: string): boolean {
   try {
-    execFileSync("test", ["-x", folder], { uid: user.uid, gid: user.gid, cwd: "/", stdio: "ignore" });
+    execFileSync("test", ["-x", folder], { ...user, cwd: "/", stdio: "ignore" });
     return true;
   } catch {
     return false;

@@ -78,18 +78,12 @@ export const eraseCommand = defineTask({
       if (!isSure) await confirm(io, describeFound(found), "erase", signal);
       await storeHeld(database, key, clock, signal);
       const all = formatWhole(found.events);
-      const deps: EraseAddressDeps = {
-        ...parts,
-        key,
-        onProgress: ({ events, day, days }) =>
-          onProgress(days === 0 ? 1 : day / days, `${formatWhole(events)} of ${all} events`),
-      };
-      const erased = await eraseAddress(deps, wanted, by, signal);
+      const report: EraseAddressDeps["onProgress"] = ({ events, day, days }) =>
+        onProgress(days === 0 ? 1 : day / days, `${formatWhole(events)} of ${all} events`);
+      const erased = await eraseAddress({ ...parts, key, onProgress: report }, wanted, by, signal);
       const remaining = erased.remaining.map(({ until, ...file }) => ({ ...file, until: toIso(until) }));
-      return {
-        facts: { dryRun: false, found, ...erased, remaining },
-        text: describeErased(erased, wanted, found),
-      };
+      const text = describeErased(erased, wanted, found);
+      return { facts: { dryRun: false, found, ...erased, remaining }, text };
     };
     return onStore(io, readConfig(), erase, { stopped: "stopped; the same command continues from here" });
   },
@@ -142,8 +136,6 @@ function describeErased(
   ].join("");
 }
 
-const MAX_REASON_CHARS = 500;
-
 /** Returns undefined and notes a mistake if the network is wrong. */
 function readWhom(read: FlagReader, { ip, cidr }: { readonly ip?: string; readonly cidr?: string }) {
   if ((ip === undefined) === (cidr === undefined)) {
@@ -156,14 +148,13 @@ function readWhom(read: FlagReader, { ip, cidr }: { readonly ip?: string; readon
 
 /** Refuses a reason with an address, because the audit trail is kept longer than the erased data. */
 function readReason(read: FlagReader, text: string | undefined): string | null {
-  const reason = readText(read, "reason", text, MAX_REASON_CHARS) ?? null;
+  const reason = readText(read, "reason", text, 500) ?? null;
   if (reason === null) return null;
   let isNaming = false;
   replaceAddresses(reason, () => {
     isNaming = true;
     return null;
   });
-  return isNaming
-    ? (read.wrong("reason", text, "a text without an address: the audit trail keeps it") ?? null)
-    : reason;
+  if (!isNaming) return reason;
+  return read.wrong("reason", text, "a text without an address: the audit trail keeps it") ?? null;
 }

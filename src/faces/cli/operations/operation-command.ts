@@ -30,14 +30,11 @@ import {
 } from "./flags.ts";
 import { allowRemote, pickAsk, readPages } from "./remote-commands.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
+// A form is contravariant in its output.
 type Form = CommandForm<any, any>;
 
 /** Members of a list's input that the command line reads itself. */
 const PAGING: readonly string[] = ["limit", "after"];
-
-/** Width of a text that goes to a file. */
-const DEFAULT_COLUMNS = 100;
 
 /** Creates the command of a subject, such as `silences` or `config routes`, with one below it for each operation. */
 export function subjectCommand(
@@ -119,9 +116,8 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         const exitCode = shown.exitCode?.(output) ?? 0;
         if (exitCode !== 0) io.setExitCode(exitCode);
       } catch (thrown) {
-        throw thrown instanceof Refusal
-          ? toCommandError(thrown, (mistake) => wordMistake(mistake, flags, typed))
-          : thrown;
+        if (!(thrown instanceof Refusal)) throw thrown;
+        throw toCommandError(thrown, (mistake) => wordMistake(mistake, flags, typed));
       }
     }),
   );
@@ -134,8 +130,9 @@ function readLimit(read: FlagReader, typed: unknown): number | undefined {
   return read.wrong("limit", typed, "a whole number from 1 to 10,000");
 }
 
+/** Returns the width of the terminal, or that of a text that goes to a file. */
 function columnsOf({ stdout: { isTTY, columns = 0 } }: StoreIo): number {
-  return isTTY === true && columns > 0 ? columns : DEFAULT_COLUMNS;
+  return isTTY === true && columns > 0 ? columns : 100;
 }
 
 interface About {
@@ -153,12 +150,11 @@ function show({ columns, empty = "Nothing to show.", say }: Form, output: unknow
   const said = say?.(output, { ...about, table }) ?? "";
   if (columns === undefined) return said;
   const { items, points, next = null } = isObject(output) ? output : {};
-  const rows = [items ?? points ?? []].flat();
   const more =
     typeof next === "string"
       ? `There are more: --after ${next} shows the next page, --limit sets its size.\n`
       : "";
-  const cells = rows.map((item) => columns.map(({ get }) => get(item, about)));
+  const cells = [items ?? points ?? []].flat().map((item) => columns.map(({ get }) => get(item, about)));
   const heads = columns.map(({ head }) => head);
-  return rows.length === 0 ? `${empty}\n${said}` : `${table(heads, cells)}${more}${said}`;
+  return cells.length === 0 ? `${empty}\n${said}` : `${table(heads, cells)}${more}${said}`;
 }

@@ -1,7 +1,7 @@
 /** Plans a search that was asked for, and reads its pages. */
 import type { z } from "zod";
 import { toJsonLine } from "#archive/rules/export-lines.ts";
-import { type Mistakes, planSearch, type SearchPlan } from "#archive/rules/query/plan-search.ts";
+import { planSearch, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import {
   checkWindow,
   readSearch,
@@ -136,15 +136,9 @@ export function planAsked(
 
 /** Returns a request that `readRequest` read from these flags as the service's own API takes it. */
 export function toNativeRequest(request: unknown, { body }: WindowFlags): unknown {
-  return body === undefined ? withNot(request as FlagRequest) : request;
-}
-
-interface FlagRequest {
-  readonly filters?: readonly WrittenFilter[];
-}
-
-function withNot({ filters = [], ...request }: FlagRequest): object {
-  return { ...request, filters: filters.map(toNativeFilter) };
+  if (body !== undefined) return request;
+  const { filters = [], ...rest } = request as { readonly filters?: readonly WrittenFilter[] };
+  return { ...rest, filters: filters.map(toNativeFilter) };
 }
 
 /** Returns the flag of a member such as `filters[0].value`. */
@@ -156,9 +150,5 @@ function toFlag(member: string): string {
 /** @throws {UsageError} for a window that ends in the future or before the retention. */
 export function requireKept(plan: SearchPlan, { retention }: Pick<Config, "retention">, nowMs: number): void {
   const mistakes = checkWindow(plan, { nowMs, retentionDays: retention.eventDays });
-  if (mistakes !== null) throw new UsageError(listMistakes(mistakes));
-}
-
-function listMistakes(mistakes: Mistakes): string[] {
-  return Object.values(mistakes).flat();
+  if (mistakes !== null) throw new UsageError(Object.values(mistakes).flat());
 }

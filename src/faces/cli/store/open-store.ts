@@ -19,6 +19,9 @@ import { OutputClosedError } from "../edge/edge-io.ts";
 import { describeOutage } from "../start/describe-failure.ts";
 import type { StoreIo } from "./store-command.ts";
 
+const SESSION = { applicationName: COMMAND_SESSIONS, onError: () => undefined };
+const OR_SET = "or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service";
+
 /**
  * Runs `fn` on the service's database: the configured database, the database of the running service, or the embedded
  * database of a stopped service, which is started while `fn` runs. Creates an embedded database only if `mayCreate` is set.
@@ -31,17 +34,10 @@ export async function withStore<T>(
 ): Promise<T> {
   const known = findStoreUrl(config);
   if (known === undefined && !mayCreate && !hasCluster(config.dataDir))
-    throw new Error(
-      `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service`,
-    );
+    throw new Error(`there is no database in ${config.dataDir}: ${startHint()} first, ${OR_SET}`);
   const postgres = known === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
   const url = known ?? postgres?.url ?? "";
-  const database = createDatabase({
-    url,
-    max: 2,
-    applicationName: COMMAND_SESSIONS,
-    onError: () => undefined,
-  });
+  const database = createDatabase({ ...SESSION, url, max: 2 });
   try {
     return await fn(database, createSecret(url));
   } catch (thrown) {
@@ -84,9 +80,8 @@ export async function untilStopped<T>(
 }
 
 const RETRY_MS = 1_000;
-const CONNECT_TIMEOUT_MS = 5_000;
-/** Ends the wait for a server that stopped answering. */
-const QUERY_TIMEOUT_MS = 30_000;
+/** Time limits, for a server that stopped answering. */
+const TIMEOUTS = { connectTimeoutMs: 5_000, queryTimeoutMs: 30_000 };
 const TOO_MANY_REQUESTS = 429;
 
 interface Followed {
@@ -147,17 +142,8 @@ export async function onRunningStore(
   // Looked up again each time, because the embedded database of a restarted service may have another port.
   const url = findStoreUrl(config);
   if (url === undefined)
-    throw new Error(
-      `no service runs on ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service`,
-    );
-  const database = createDatabase({
-    url,
-    max: 1,
-    applicationName: COMMAND_SESSIONS,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    queryTimeoutMs: QUERY_TIMEOUT_MS,
-    onError: () => undefined,
-  });
+    throw new Error(`no service runs on ${config.dataDir}: ${startHint()} first, ${OR_SET}`);
+  const database = createDatabase({ ...SESSION, ...TIMEOUTS, url, max: 1 });
   try {
     await work(database);
   } finally {

@@ -112,16 +112,8 @@ export function ActionWord({ action }: { readonly action: string }) {
   const { classify } = useMemo(() => createActionStates(actions), [actions]);
   const name = classifyAction(action);
   return (
-    <ColourWord colour={ACTION_COLOURS[classify(action)]}>
-      {name === "other" ? action || "(none)" : name}
-    </ColourWord>
-  );
-}
-
-function ColourWord({ colour, children }: { readonly colour: string; readonly children: string }) {
-  return (
     <span style={{ whiteSpace: "nowrap" }}>
-      <Swatch colour={colour} /> {children}
+      <Swatch colour={ACTION_COLOURS[classify(action)]} /> {name === "other" ? action || "(none)" : name}
     </span>
   );
 }

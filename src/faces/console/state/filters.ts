@@ -127,12 +127,7 @@ export function hasRule({ kind }: Pick<AlertDetail, "kind">): boolean {
 }
 
 /** Returns the filter that finds the events of an alert: its rule, or the source that it names. Null if there is none. */
-export function toEventFilter({
-  kind,
-  ruleId,
-  rules,
-  evidence,
-}: Pick<AlertDetail, "kind" | "ruleId" | "rules" | "evidence">): EventFilter | null {
+export function toEventFilter({ kind, ruleId, rules, evidence }: AlertDetail): EventFilter | null {
   const [only, ...others] = rules;
   if (only !== undefined) return others.length === 0 ? { kind: "is", field: "rule", value: only } : null;
   if (hasRule({ kind })) return ruleId === null ? null : { kind: "is", field: "rule", value: ruleId };
@@ -144,21 +139,15 @@ export function toEventFilter({
 }
 
 /** Returns the events of an alert: of its zone and its rule or source, from a little before to a little after it. */
-export function toAlertEvents(
-  alert: Pick<
-    AlertDetail,
-    "kind" | "ruleId" | "rules" | "evidence" | "zoneId" | "firedAt" | "resolvedAt" | "condition"
-  >,
-): PageEvents {
+export function toAlertEvents(alert: AlertDetail): PageEvents {
   const { condition, zoneId, firedAt, resolvedAt } = alert;
   const filter = condition === null ? toEventFilter(alert) : null;
   const asked = condition === null ? [] : (toExplorerParameters(condition) ?? []);
   const own = readFilters(new URLSearchParams(asked));
-  const span = toSpanParams(Date.parse(firedAt), resolvedAt === null ? Date.now() : Date.parse(resolvedAt));
   return {
     filters: filter === null ? own.filters : [filter],
     params: {
-      ...span,
+      ...toSpanParams(Date.parse(firedAt), resolvedAt === null ? Date.now() : Date.parse(resolvedAt)),
       ...(own.query === "" ? {} : { q: own.query }),
       ...(zoneId === null ? {} : { zone: String(zoneId) }),
     },

@@ -71,7 +71,7 @@ export function describeDetails(details: unknown, zoneName: ZoneName): readonly 
   return isNested(details) && !Array.isArray(details) ? describeMembers(details, zoneName, 1) : [];
 }
 
-function describeMembers(value: object, zoneName: ZoneName, depth: number): DetailLine[] {
+function describeMembers(value: object, zoneName: ZoneName, depth: number): readonly DetailLine[] {
   const members = Object.entries(value).sort(([one], [other]) => rankOf(one) - rankOf(other));
   const all = members.flatMap(([name, one]) => describeMember(name, one, zoneName, depth));
   // Nested values come last, so that the short ones can follow each other.
@@ -131,10 +131,9 @@ function isNested(value: unknown): value is object {
 }
 
 /** Keeps the first items. `more` makes an item of the words that say how many were left out. */
-function shorten<Item>(items: readonly Item[], more: (words: string) => Item): Item[] {
+function shorten<Item>(items: readonly Item[], more: (words: string) => Item): readonly Item[] {
   const rest = items.length - MAX_SHOWN;
-  const shown = items.slice(0, MAX_SHOWN);
-  return rest > 0 ? [...shown, more(`and ${formatCount(rest)} more`)] : shown;
+  return rest > 0 ? [...items.slice(0, MAX_SHOWN), more(`and ${formatCount(rest)} more`)] : items;
 }
 
 /** `keptFor` as `kept for`, `pollEveryMs` as `poll every`: the unit is in the value. */

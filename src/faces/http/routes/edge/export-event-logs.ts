@@ -4,11 +4,9 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { PARQUET_TYPE, preferredForm } from "#archive/rules/export-lines.ts";
-
 import { asksMethod } from "#archive/rules/query/plan-search.ts";
-import { type ZonesRequest } from "#archive/rules/query/read-search.ts";
-import { type WrittenColumns } from "#archive/rules/records/to-row.ts";
-
+import type { ZonesRequest } from "#archive/rules/query/read-search.ts";
+import type { WrittenColumns } from "#archive/rules/records/to-row.ts";
 import { type ExportText, exportHead, exportZones, type RunPart } from "#archive/search/export-events.ts";
 import { exportParquet } from "#archive/search/read-union.ts";
 import { priceSearch, readColumns, SEARCH_LIMITS, SEARCH_SPAN } from "#archive/search/searching.ts";
@@ -48,10 +46,7 @@ const schema = {
   body: EventLogsExportRequest.meta({
     examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],
   }),
-  response: {
-    200: EXPORTED,
-    ...searchRefusals(GenericRequestResponse),
-  },
+  response: { 200: EXPORTED, ...searchRefusals(GenericRequestResponse) },
 };
 
 /**
