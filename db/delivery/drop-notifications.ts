@@ -1,6 +1,7 @@
 /** Notifications that are needless, and why one was not sent. */
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { ENDINGS } from "#model/words.ts";
 import type { Queryable } from "../client.ts";
 import { names, type Row } from "../postgres/terms.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -11,7 +12,8 @@ const notifying = alias(notifications, "notifying");
 const l = alias(notifications, "l");
 
 /** Reasons whose message is complete without the earlier ones. */
-const SAYS_ALL = sql`('first', 'join', 'worse', 'repeat')`;
+const SAYS_ALL = sql`('first', 'join', 'again', 'worse', 'repeat')`;
+const ENDS = sql`${[...ENDINGS]}`;
 /** Reasons whose message only adds to an earlier one. */
 export const SAYS_LITTLE = sql`('advice', 'acknowledged', 'assigned')`;
 export const OPEN = sql`('pending', 'sending')`;
@@ -93,9 +95,9 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         where ${l.alertId} = ${n.alertId} and ${l.channel} = ${n.channel} and ${l.transition} > ${n.transition}
           and ${l.state} not in ${CLOSED} and (
             ${saysAllOf(l, n)}
-            or (${l.reason} = 'resolved' and (${n.reason} in ${SAYS_LITTLE} or ${isDeferred(n)}))
-            or (${l.reason} = 'resolved' and ${n.reason} in ${SAYS_ALL}
-              and coalesce(${lastNotifying(n)} in ${SAYS_ALL}, false))
+            or (${l.reason} in ${ENDS} and (${n.reason} in ${SAYS_LITTLE} or ${isDeferred(n)}))
+            or (${l.reason} in ${ENDS} and ${n.reason} in ${SAYS_ALL}
+              and coalesce(${lastNotifying(n)} not in ${ENDS}, false))
           )
       ) later
       where ${n.channel} = ${channel} and ${n.alertId} in ${alertIds} and ${n.state} in ${OPEN} and ${isIdle(n)}
@@ -112,9 +114,9 @@ async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: nu
   const dropped = await tx.execute(sql`
     with orphan as materialized (
       select ${n.id} from ${notifications} ${n}
-      where ${n.channel} = ${channel} and ${n.alertId} in ${alertIds} and ${n.reason} = 'resolved'
+      where ${n.channel} = ${channel} and ${n.alertId} in ${alertIds} and ${n.reason} in ${ENDS}
         and ${n.state} in ${OPEN} and ${isIdle(n)} and not exists (${earlierOpen(n)})
-        and coalesce(${lastNotifying(n)} not in ${SAYS_ALL}, true)
+        and coalesce(${lastNotifying(n)} in ${ENDS}, true)
       order by ${n.id} for update of ${n} skip locked
     )
     update ${notifications} ${n} set ${names(n.state)} = 'undeliverable', ${names(n.lastError)} = ${ORPHANED}

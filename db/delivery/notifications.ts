@@ -1,5 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { GOES_ON } from "#model/words.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -91,7 +92,7 @@ export async function hastenMisdated(db: Queryable): Promise<number> {
  * - a firing that some recipients have and others deferred, once the resolve waits behind it;
  * - a firing that would only update a known alert, once the resolve waits behind it.
  * So an outage that outlasts an episode leaves one firing, the newest, and one resolve. With nothing claimed and
- * nothing dropped, nothing is due.
+ * nothing dropped, nothing is due. If the channel has got no earlier message of the alert, its message says `first`, whatever its reason.
  */
 export async function claimDueNotifications(
   tx: Queryable,
@@ -209,7 +210,14 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
   if (ids.length === 0) return [];
   const rows = await tx
     .update(n)
-    .set({ state: "sending", attempts: sql`${n.attempts} + 1`, nextAttemptAt: later(leaseMs) })
+    .set({
+      state: "sending",
+      attempts: sql`${n.attempts} + 1`,
+      nextAttemptAt: later(leaseMs),
+      // Of an alert whose first message was dropped for this one, the receiver knows nothing.
+      content: sql`case when ${n.reason} in ${[...GOES_ON]} and not ${isUpdate(n)} and not exists (${earlierSent(n)})
+        then jsonb_set(${n.content}, '{reason}', '"first"') else ${n.content} end`,
+    })
     .where(sql`${n.id} in ${ids} and ${n.state} in ${OPEN} and not exists (${earlierOpen(n)})`)
     .returning({
       id: n.id,
@@ -237,6 +245,13 @@ function lastReference(row: NotificationRow): SQL {
     where ${earlier.alertId} = ${row.alertId} and ${earlier.channel} = ${row.channel} and ${earlier.providerReference} is not null
     and (${earlier.state} = 'delivered' or ${earlier.deliveredAt} is not null)
     order by ${earlier.transition} desc limit 1)`;
+}
+
+/** Returns the earlier transitions of the row's alert of which its channel has got something. */
+function earlierSent(row: NotificationRow): SQL {
+  return sql`select from ${notifications} ${earlier} where ${earlier.alertId} = ${row.alertId}
+    and ${earlier.channel} = ${row.channel} and ${earlier.transition} < ${row.transition}
+    and (${earlier.state} = 'delivered' or ${earlier.deliveredAt} is not null or ${earlier.providerReference} is not null)`;
 }
 
 function isDue(channel: string): SQL {

@@ -164,6 +164,14 @@ export const NOTICED: readonly string[] = [
   "worse",
   "repeat",
 ] satisfies readonly NotifyReason[];
+/** The reasons of messages about an alert that a channel knows already. */
+export const GOES_ON = [
+  "join",
+  "again",
+  "worse",
+  "repeat",
+  "turned",
+] as const satisfies readonly NotifyReason[];
 /** The reasons that end an alert. */
 export const ENDINGS = ["settled", "resolved"] as const satisfies readonly NotifyReason[];
 /** Returns whether a transition of this reason ends an alert. */

@@ -309,7 +309,7 @@ describe("order", () => {
     holder.release();
     await world.run();
 
-    expect(receiver.heard()).toEqual(["chat worse"]);
+    expect(receiver.heard()).toEqual(["chat first"]);
   });
 
   test("F60: an outage longer than the episode leaves one firing, the newest, and one resolve", async () => {
@@ -327,10 +327,7 @@ describe("order", () => {
     await world.pass(HOUR_MS);
     await world.run();
 
-    expect(receiver.heard().filter((heard) => heard !== "chat first")).toEqual([
-      "chat worse",
-      "chat resolved",
-    ]);
+    expect(receiver.heard().slice(-2)).toEqual(["chat first", "chat resolved"]);
     expect((await world.outbox()).slice(0, 4)).toEqual([
       "1 first chat undeliverable",
       "2 advice chat undeliverable",
@@ -365,6 +362,25 @@ describe("order", () => {
     await world.add(alertId, 8, "resolved");
     await world.run();
     expect(receiver.heard().slice(5)).toEqual(["chat worse", "chat resolved"]);
+  });
+
+  test("a channel that got no earlier message of an alert is told that it fires, not that it goes on", async () => {
+    const alertId = await world.raise(["first", "worse"]);
+    await world.run();
+    await world.add(alertId, 3, "worse");
+    await world.run();
+    expect(receiver.heard()).toEqual(["chat first", "chat worse"]);
+    expect((await world.outbox())[0]).toBe("1 first chat undeliverable");
+  });
+
+  test.each(["again", "turned"] as const)("a resolve is sent after %s, too", async (reason) => {
+    const alertId = await world.raise(["first"]);
+    await world.run();
+    for (const [index, next] of (["resolved", reason, "resolved"] as const).entries()) {
+      await world.add(alertId, index + 2, next);
+      await world.run();
+    }
+    expect(receiver.heard()).toEqual(["first", "resolved", reason, "resolved"].map((one) => `chat ${one}`));
   });
 
   test("a resolve whose firing was refused is not sent", async () => {

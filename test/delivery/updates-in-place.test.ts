@@ -106,5 +106,5 @@ test("the fallback channel gets a notification and the update in place behind it
   const heard = receiver.received.filter(
     ({ channel, message }) => channel === "mail" && message.alertId === id,
   );
-  expect(heard.map(({ message }) => message.reason)).toEqual(["worse"]);
+  expect(heard.map(({ message }) => message.reason)).toEqual(["first"]);
 });

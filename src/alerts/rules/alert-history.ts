@@ -2,9 +2,9 @@
 
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/fingerprint.ts";
-import { type MuteKind, type NotifyReason, REASONS, type Severity } from "#model/kinds.ts";
+import { type MuteKind, REASONS, type Severity } from "#model/kinds.ts";
 import { type StoredVerdict, turns } from "#model/verdict.ts";
-import { ENDINGS, gravestOf, isEnding, isPersons, NOTICED } from "#model/words.ts";
+import { ENDINGS, GOES_ON, gravestOf, isEnding, isPersons, NOTICED } from "#model/words.ts";
 import { type AlertRecord, isMuted, type Recipients, type Transition } from "./alert-record.ts";
 
 /** A verdict delays no reminder and no new attacker. */
@@ -161,9 +161,6 @@ export function findWas(
   const now = verdicts.at(-1);
   return sent !== null && now !== undefined && turns(sent, now) ? sent.title : undefined;
 }
-
-/** The reasons of messages about an alert that a channel knows already. */
-const GOES_ON = ["join", "again", "worse", "repeat", "turned"] as const satisfies readonly NotifyReason[];
 
 /** The outbox rows of one message, each with the message as its channel should read it. `before` is the alert before the transition. */
 export function toNotifications(
