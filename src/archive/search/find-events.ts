@@ -131,23 +131,30 @@ export const findEvents = defineQuery({
 /** Asks by each name in turn, and the newest days first: the ids in all days, and only then the paths. */
 async function findFirst(asked: QueryContext, zoneIds: readonly number[], text: string, window: Span) {
   const byId = [
-    { by: "log id", clauses: [isOneOf("log_id", [text])] },
-    { by: "request id", clauses: [isOneOf("request_id", [text])] },
+    { by: "log id", clauses: [isOneOf(["log_id"], [text])] },
+    { by: "request id", clauses: [isOneOf(["request_id"], [text])] },
   ] as const;
-  const byPath = [{ by: "path", clauses: toPathClauses(text) }] as const;
+  const byPath = { by: "path", clauses: toPathClauses(text) } as const;
+  // Most texts are no id: then one search of both is enough.
+  const bothIds = [isOneOf(["log_id", "request_id"], [text])];
+  const { openedBlocks } = asked.searching;
+  const search = async (part: Span, clauses: SearchPlan["clauses"]) => {
+    if (clauses.length === 0 || zoneIds.length === 0) return { rows: [], total: 0 };
+    const plan = { ...FLAT, ...part, clauses, bucketsFrom: part.from };
+    // Masked or not, the answer needs no record.
+    return runPlan(asked, { zoneIds, plan }, (deps, stopped) =>
+      searchZones({ ...deps, openedBlocks }, { zoneIds, plan, isMasked: true }, stopped),
+    );
+  };
   const parts = cutWindow(window);
-  for (const names of [byId, byPath])
-    for (const part of parts)
-      for (const { by, clauses } of names) {
-        if (clauses.length === 0 || zoneIds.length === 0) continue;
-        const plan = { ...FLAT, ...part, clauses, bucketsFrom: part.from };
-        const { openedBlocks } = asked.searching;
-        // Masked or not, the answer needs no record.
-        const { rows, total } = await runPlan(asked, { zoneIds, plan }, (deps, stopped) =>
-          searchZones({ ...deps, openedBlocks }, { zoneIds, plan, isMasked: true }, stopped),
-        );
+  for (const isById of [true, false])
+    for (const part of parts) {
+      if (isById && (await search(part, bothIds)).total === 0) continue;
+      for (const { by, clauses } of isById ? byId : [byPath]) {
+        const { rows, total } = await search(part, clauses);
         if (total > 0) return { by, rows, total, from: part.from };
       }
+    }
   return { by: null, rows: [], total: 0, from: window.from };
 }
 
@@ -187,7 +194,7 @@ async function findFirstRequestId(
   zoneIds: readonly number[],
   window: Span,
 ): Promise<number | null> {
-  const clauses = [{ ...isOneOf("request_id", [""]), isNegated: true as const }];
+  const clauses = [{ ...isOneOf(["request_id"], [""]), isNegated: true as const }];
   const plan = { ...FLAT, ...window, clauses, bucketsFrom: window.from };
   const columns = ["occurred_at"];
   const { rows } = await runPlan(asked, { zoneIds, plan }, (deps, stopped) =>

@@ -187,6 +187,8 @@ function mayBeFew({ clauses }: SearchPlan): boolean {
   return clauses.some(
     ({ columns, tests, isNegated }) =>
       isNegated !== true &&
+      // DuckDB reads all columns of every event for a test of two.
+      columns.length === 1 &&
       columns.every((column) => POINTED.has(column)) &&
       tests.every(({ kind }) => kind === "equals"),
   );

@@ -61,9 +61,12 @@ export async function searchZones(
   return { rows: found, total, source };
 }
 
-/** Returns the condition that a column, such as one of ids, has one of these values. */
-export function isOneOf(column: SearchColumn, texts: readonly string[]): SearchPlan["clauses"][number] {
-  return { columns: [column], tests: [{ kind: "equals", texts }] };
+/** Returns the condition that one of the columns, such as those of ids, has one of these values. */
+export function isOneOf(
+  columns: readonly SearchColumn[],
+  texts: readonly string[],
+): SearchPlan["clauses"][number] {
+  return { columns, tests: [{ kind: "equals", texts }] };
 }
 
 type ZoneEvent = FoundEvent & { readonly zoneId: number };

@@ -266,7 +266,7 @@ async function keepFresh(
     to,
     clauses: [
       isOneOf(
-        "log_id",
+        ["log_id"],
         candidates.map(({ event }) => event.logId),
       ),
     ],

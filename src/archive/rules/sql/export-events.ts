@@ -68,7 +68,8 @@ export function exportEvents(
   { form, target }: { form: ExportForm; target: string },
 ): Piece[] {
   const line = toLine(form);
-  const options = `format csv, header false, quote '', escape '', delimiter '\u0001'`;
+  // With another delimiter than the default, DuckDB takes twice as long to write a line.
+  const options = "format csv, header false, quote '', escape ''";
   const write = (from: Piece, order: string) =>
     duck`copy (select ${line} as line from ${from} order by ${raw(order)}) to ${raw(quote(target))} (${raw(options)})`;
   if ("openRows" in source) {
