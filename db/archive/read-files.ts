@@ -7,7 +7,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { storedColumns, toFileColumnSql } from "#model/archive-layout.ts";
-import type { EventKey } from "#model/waf-event.ts";
+import type { EventKey, ZoneEventKey } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import { epochMs } from "../postgres/terms.ts";
@@ -18,8 +18,9 @@ import { quote, readFile } from "./day-files.ts";
 const b = alias(rawBlocks, "b");
 const a = alias(eventAliases, "a");
 
-/** A span within one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
+/** A span within one UTC day (`yyyy-mm-dd`) of a zone, epoch ms, both ends included. */
 interface RecordSpan {
+  readonly zoneId: number;
   readonly day: string;
   readonly fromMs: number;
   readonly toMs: number;
@@ -27,6 +28,7 @@ interface RecordSpan {
 
 /** Lists the records of a block without the block itself. */
 interface BlockDirectory {
+  readonly zoneId: number;
   readonly day: string;
   readonly blockId: string;
   /** Changes when an entry is erased from the block. */
@@ -38,7 +40,6 @@ interface BlockDirectory {
 /** Returns every block that may hold a record of one of the spans, each once, earliest first. */
 export async function findRecordBlocks(
   db: Queryable,
-  zoneId: number,
   spans: readonly RecordSpan[],
 ): Promise<BlockDirectory[]> {
   if (spans.length === 0) return [];
@@ -48,14 +49,14 @@ export async function findRecordBlocks(
   // days. The days are repeated for the planner: planning for the partition of every day would take longer than the
   // query.
   const found = await db.execute<BlockDirectory & Record<string, unknown>>(sql`
-    select day::text, block_id as "blockId", version, log_id_hashes as "logIdHashes" from (
+    select zone_id as "zoneId", day::text, block_id as "blockId", version, log_id_hashes as "logIdHashes" from (
       select distinct on (r.day, r.first_at, r.block_id) r.*
-      from unnest(${column((s) => s.day)}::date[], ${column((s) => s.fromMs)}::float8[],
-        ${column((s) => s.toMs)}::float8[]) as span(day, from_ms, to_ms)
+      from unnest(${column((s) => s.zoneId)}::integer[], ${column((s) => s.day)}::date[],
+        ${column((s) => s.fromMs)}::float8[], ${column((s) => s.toMs)}::float8[]) as span(zone, day, from_ms, to_ms)
       cross join lateral (
-        select ${b.day}, ${b.firstAt}, ${b.blockId}, ${b}.xmin::text as version, ${b.logIdHashes}
+        select ${b.zoneId}, ${b.day}, ${b.firstAt}, ${b.blockId}, ${b}.xmin::text as version, ${b.logIdHashes}
         from ${rawBlocks} ${b}
-        where ${b.zoneId} = ${zoneId} and ${b.day} = span.day and ${b.day} = any(${days}::date[])
+        where ${b.zoneId} = span.zone and ${b.day} = span.day and ${b.day} = any(${days}::date[])
           and ${b.firstAt} <= to_timestamp(span.to_ms / 1000) and ${b.lastAt} >= to_timestamp(span.from_ms / 1000)
         offset 0) r
       order by r.day, r.first_at, r.block_id) found
@@ -66,17 +67,17 @@ export async function findRecordBlocks(
 /** Returns the blocks by id. A block that was merged into others meanwhile is missing. */
 export async function readRecordBlocks(
   db: Queryable,
-  zoneId: number,
-  wanted: readonly Pick<BlockDirectory, "day" | "blockId">[],
+  wanted: readonly Pick<BlockDirectory, "zoneId" | "day" | "blockId">[],
 ): Promise<Map<string, Buffer>> {
   if (wanted.length === 0) return new Map();
   const days = sql.param([...new Set(wanted.map(({ day }) => day))]);
+  const zones = sql.param([...new Set(wanted.map(({ zoneId }) => zoneId))]);
   const ids = sql.param(wanted.map(({ blockId }) => blockId));
   const found = await db
     .select({ blockId: b.blockId, block: b.block })
     .from(b)
     .where(
-      sql`${b.zoneId} = ${zoneId} and ${b.day} = any(${days}::date[]) and ${b.blockId} = any(${ids}::uuid[])`,
+      sql`${b.zoneId} = any(${zones}::integer[]) and ${b.day} = any(${days}::date[]) and ${b.blockId} = any(${ids}::uuid[])`,
     );
   return new Map(found.map(({ blockId, block }) => [blockId, block]));
 }
@@ -84,14 +85,14 @@ export async function readRecordBlocks(
 /** Returns the second times of these events, under which their records may be kept, with the events' positions. */
 export async function readOtherTimes(
   db: Queryable,
-  zoneId: number,
-  keys: readonly EventKey[],
+  keys: readonly ZoneEventKey[],
 ): Promise<{ index: number; occurredAt: number }[]> {
   const { rows } = await db.execute<{ index: number; occurredAt: number }>(sql`
     select (given.position - 1)::integer as index, ${epochMs(a.otherAt)} as "occurredAt"
     from unnest(${sql.param(keys.map(({ occurredAt }) => new Date(occurredAt)))}::timestamptz[],
-      ${sql.param(keys.map(({ logId }) => logId))}::text[]) with ordinality as given(at, log_id, position)
-    join ${eventAliases} ${a} on ${a.zoneId} = ${zoneId} and ${a.keptAt} = given.at and ${a.logId} = given.log_id
+      ${sql.param(keys.map(({ logId }) => logId))}::text[], ${sql.param(keys.map(({ zoneId }) => zoneId))}::integer[])
+      with ordinality as given(at, log_id, zone, position)
+    join ${eventAliases} ${a} on ${a.zoneId} = given.zone and ${a.keptAt} = given.at and ${a.logId} = given.log_id
     order by given.position, ${a.otherAt}`);
   return rows;
 }

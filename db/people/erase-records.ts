@@ -101,7 +101,10 @@ export async function addOtherTimes(
   events: readonly EventKey[],
 ): Promise<EventKey[]> {
   if (events.length === 0) return [];
-  const others = await readOtherTimes(tx, zoneId, events);
+  const others = await readOtherTimes(
+    tx,
+    events.map((event) => ({ zoneId, ...event })),
+  );
   const aliases = others.flatMap(({ index, occurredAt }) => {
     const event = events[index];
     return event === undefined ? [] : [{ logId: event.logId, occurredAt }];

@@ -10,7 +10,7 @@ import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/
 import type { Queryable } from "#db/client.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
 import { openRawBlock } from "#model/raw-block.ts";
-import { type EventKey, hashEventKey } from "#model/waf-event.ts";
+import { hashZoneEventKey, type ZoneEventKey } from "#model/waf-event.ts";
 
 export interface CopiedRecords extends RecordSum, RecordsCsv {
   /** Records of events that are not stored. */
@@ -80,27 +80,26 @@ export async function writeRecordsCsv(
 }
 
 /**
- * Returns the records of events that Postgres has, by `hashEventKey`. A record may be kept under a second time of its event.
+ * Returns the records of events that Postgres has, by `hashZoneEventKey`. A record may be kept under a second time of its event.
  */
 export async function readBlockRecords(
   { db, openedBlocks }: { readonly db: Queryable; readonly openedBlocks: OpenedBlocks },
-  zoneId: number,
-  events: readonly EventKey[],
+  events: readonly ZoneEventKey[],
 ): Promise<ReadonlyMap<string, Buffer>> {
   if (events.length === 0) return new Map();
   const store = {
-    findBlocks: (spans: Parameters<typeof findRecordBlocks>[2]) => findRecordBlocks(db, zoneId, spans),
-    readBlocks: (wanted: Parameters<typeof readRecordBlocks>[2]) => readRecordBlocks(db, zoneId, wanted),
+    findBlocks: (spans: Parameters<typeof findRecordBlocks>[1]) => findRecordBlocks(db, spans),
+    readBlocks: (wanted: Parameters<typeof readRecordBlocks>[1]) => readRecordBlocks(db, wanted),
   };
-  const others = (await readOtherTimes(db, zoneId, events)).flatMap(({ index, occurredAt }) => {
+  const others = (await readOtherTimes(db, events)).flatMap(({ index, occurredAt }) => {
     const event = events[index];
-    return event === undefined ? [] : [{ event, other: { occurredAt, logId: event.logId } }];
+    return event === undefined ? [] : [{ event, other: { ...event, occurredAt } }];
   });
-  const keys: EventKey[] = [...events, ...others.map(({ other }) => other)];
+  const keys = [...events, ...others.map(({ other }) => other)];
   const records = await findRecords(store, openedBlocks, keys);
   for (const { event, other } of others) {
-    const record = records.get(hashEventKey(other));
-    if (record !== undefined && !records.has(hashEventKey(event))) records.set(hashEventKey(event), record);
+    const [record, hash] = [records.get(hashZoneEventKey(other)), hashZoneEventKey(event)];
+    if (record !== undefined && !records.has(hash)) records.set(hash, record);
   }
   return records;
 }

@@ -27,7 +27,7 @@ import { toError } from "#lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
-import { hashEventKey } from "#model/waf-event.ts";
+import { hashZoneEventKey } from "#model/waf-event.ts";
 import { AFTER_NOTE_MS, describeNoteBefore } from "#model/words.ts";
 import { type AnyJob, defineJob, oneAtATime } from "#store/queue/define-job.ts";
 import { readBlockRecords } from "../archive/copy-records.ts";
@@ -171,11 +171,11 @@ async function readRequests(
 ): Promise<ReadonlyMap<string, RequestDetails>> {
   const slots = spread([...Map.groupBy(events, ({ at }) => Math.floor(at / SLOT_MS)).values()], MOST_SLOTS);
   const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
-  const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
-  const stored = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
+  const keyed = some.map((event) => ({ ...event, zoneId, occurredAt: event.at }));
+  const stored = await readBlockRecords({ db, openedBlocks }, keyed);
   const facts = new Map<string, RequestDetails>();
   for (const event of keyed) {
-    const record = stored.get(hashEventKey(event)) ?? newestRecords?.get(zoneId, event);
+    const record = stored.get(hashZoneEventKey(event)) ?? newestRecords?.get(event);
     if (record !== undefined) facts.set(event.logId, readRequest(record, event, ""));
   }
   return facts;

@@ -67,6 +67,11 @@ export interface EventKey {
   readonly logId: string;
 }
 
+/** Identifies one event of all zones. */
+export interface ZoneEventKey extends EventKey {
+  readonly zoneId: number;
+}
+
 /** Returns the earliest and the latest time of events, epoch ms; null if there is no event. */
 export function spanOf(
   events: readonly Pick<EventKey, "occurredAt">[],
@@ -93,6 +98,11 @@ const LOG_ID_HASH_BYTES = 8;
  */
 export function hashEventKey({ occurredAt, logId }: { occurredAt: number; logId: string }): string {
   return hash("sha256", `${occurredAt} ${logId}`, "hex").slice(0, 2 * LOG_ID_HASH_BYTES);
+}
+
+/** Returns the same for an event of one of several zones. */
+export function hashZoneEventKey({ zoneId, ...event }: ZoneEventKey): string {
+  return `${zoneId} ${hashEventKey(event)}`;
 }
 
 /** Returns the hashes of many ids one after another, in the format of raw_blocks. */

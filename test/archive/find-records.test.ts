@@ -3,11 +3,12 @@ import { type DaySpan, planSpans } from "#archive/rules/query/plan-search.ts";
 import { createOpenedBlocks, findRecords } from "#archive/rules/records/find-records.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
-import { hashEventKey } from "#model/waf-event.ts";
+import { hashEventKey, hashZoneEventKey } from "#model/waf-event.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 
 interface StoredBlock {
+  readonly zoneId: number;
   readonly day: string;
   readonly blockId: string;
   readonly version: string;
@@ -18,7 +19,7 @@ interface StoredBlock {
 }
 
 function eventAt(minute: number) {
-  return { occurredAt: DAY + minute * MINUTE_MS, logId: `event-${minute}` };
+  return { zoneId: 101, occurredAt: DAY + minute * MINUTE_MS, logId: `event-${minute}` };
 }
 
 const recordOf = (minute: number, text = "") => Buffer.from(`{"n":${minute},"x":",\\n]"${text}}`);
@@ -32,7 +33,7 @@ async function blockOf(blockId: string, minutes: readonly number[], text = ""): 
     }),
   );
   if (packed === undefined) throw new Error("nothing to pack");
-  return { ...packed, blockId, version: "1" };
+  return { ...packed, zoneId: 101, blockId, version: "1" };
 }
 
 /** Blocks in memory that record which of them were read. */
@@ -55,7 +56,7 @@ function storeOf(blocks: StoredBlock[]) {
 }
 
 function textsOf(records: ReadonlyMap<string, Buffer>, minutes: readonly number[]) {
-  return minutes.map((minute) => records.get(hashEventKey(eventAt(minute)))?.toString());
+  return minutes.map((minute) => records.get(hashZoneEventKey(eventAt(minute)))?.toString());
 }
 
 describe("the records of events", () => {

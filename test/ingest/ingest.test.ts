@@ -291,10 +291,11 @@ test("S3: pages that were read and records that are kept of one zone are nothing
     expect(await isKnownPage(database.db, ZONE, "2026-11-01", hash)).toBe(false);
     expect(await isKnownPage(database.db, 102, day, hash)).toBe(false);
   }
-  const spans = [{ day: "2026-11-20", fromMs: NOW - 86_400_000, toMs: NOW }];
-  const blocks = await findRecordBlocks(database.db, ZONE, spans);
+  const span = { day: "2026-11-20", fromMs: NOW - 86_400_000, toMs: NOW };
+  const blocks = await findRecordBlocks(database.db, [{ zoneId: ZONE, ...span }]);
   expect(blocks.length).toBeGreaterThan(0);
-  expect((await readRecordBlocks(database.db, ZONE, blocks)).size).toBe(blocks.length);
-  expect(await findRecordBlocks(database.db, 102, spans)).toEqual([]);
-  expect((await readRecordBlocks(database.db, 102, blocks)).size).toBe(0);
+  expect((await readRecordBlocks(database.db, blocks)).size).toBe(blocks.length);
+  expect(await findRecordBlocks(database.db, [{ zoneId: 102, ...span }])).toEqual([]);
+  const ofAnother = blocks.map((block) => ({ ...block, zoneId: 102 }));
+  expect((await readRecordBlocks(database.db, ofAnother)).size).toBe(0);
 });

@@ -15,7 +15,7 @@ import { inSearchView } from "#db/archive/search-condition.ts";
 import { readBlockRecords } from "#jobs/archive/copy-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { type ArchivedEvent, type EventKey, hashEventKey } from "#model/waf-event.ts";
+import { type ArchivedEvent, type EventKey, hashZoneEventKey, type ZoneEventKey } from "#model/waf-event.ts";
 import type { SearchDeps } from "./searching.ts";
 
 /** An event, and where its record is if its day is archived. */
@@ -32,6 +32,7 @@ type Records = (Buffer | undefined)[];
 
 /** An event, as far as its record depends on it. */
 type Placed = EventKey & Pick<FoundEvent, "archived">;
+type ZonePlaced = Placed & ZoneEventKey;
 
 /** Place of a record: row of a records file. */
 interface Place {
@@ -51,24 +52,30 @@ export async function readStored(
   return events.map((event, index) => ({ ...event, record: records[index] }));
 }
 
-/** Returns the record of each of these events, in their order; undefined where none is kept. */
-export async function readRecords(
+/** Returns the record of each of these events of a zone, in their order; undefined where none is kept. */
+export function readRecords(
   deps: RecordDeps,
   zoneId: number,
   events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<Records> {
+  const zoned = events.map(({ occurredAt, logId, archived }) => ({ zoneId, occurredAt, logId, archived }));
+  return readZoneRecords(deps, zoned, signal);
+}
+
+/** Returns the same for events of several zones. */
+export async function readZoneRecords(
+  deps: RecordDeps,
+  events: readonly ZonePlaced[],
+  signal: AbortSignal,
+): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
-  const fromBlocks = await readBlockRecords(
-    { db: deps.queries.db, openedBlocks: deps.openedBlocks },
-    zoneId,
-    open,
-  );
-  const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
-  const moved = await findMoved(deps, zoneId, missing, signal);
-  const placeOf = (event: Placed): Place | undefined => {
+  const fromBlocks = await readBlockRecords({ db: deps.queries.db, openedBlocks: deps.openedBlocks }, open);
+  const missing = open.filter((event) => !fromBlocks.has(hashZoneEventKey(event)));
+  const moved = await findMoved(deps, missing, signal);
+  const placeOf = (event: ZonePlaced): Place | undefined => {
     const { archived } = event;
-    if (archived === null) return moved.get(hashEventKey(event));
+    if (archived === null) return moved.get(hashZoneEventKey(event));
     return archived.records === null ? undefined : { records: archived.records, row: archived.row };
   };
   const places = events.map(placeOf);
@@ -80,7 +87,7 @@ export async function readRecords(
   return events.map((event, index) => {
     const place = places[index];
     if (place !== undefined) return fromFiles.get(keyOf(place));
-    return fromBlocks.get(hashEventKey(event));
+    return fromBlocks.get(hashZoneEventKey(event));
   });
 }
 
@@ -90,20 +97,24 @@ export async function readRecords(
  */
 async function findMoved(
   { queries: { db }, files }: RecordDeps,
-  zoneId: number,
-  events: readonly Placed[],
+  events: readonly ZonePlaced[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Place>> {
   const moved = new Map<string, Place>();
-  for (const [from, ofDay] of Map.groupBy(events, ({ occurredAt }) => startOfDay(occurredAt))) {
-    const [day] = await readArchivedDays(db, zoneId, { from, to: from + DAY_MS });
-    if (day?.records == null) continue;
-    const times = [...new Set(ofDay.map(({ occurredAt }) => occurredAt))];
-    const statement = findRowsAt(files.pathOf(day.events), times);
-    const wanted = new Set(ofDay.map(hashEventKey));
-    for (const { row, ...key } of readFoundRows(await files.read([day.events], [statement], signal))) {
-      const hash = hashEventKey(key);
-      if (wanted.has(hash)) moved.set(hash, { records: day.records, row });
+  const byDay = Map.groupBy(events, ({ occurredAt }) => startOfDay(occurredAt));
+  for (const [from, ofDay] of byDay) {
+    const zoneIds = [...new Set(ofDay.map(({ zoneId }) => zoneId))];
+    const days = await readArchivedDays(db, zoneIds, { from, to: from + DAY_MS });
+    for (const day of days) {
+      if (day.records === null) continue;
+      const { zoneId } = day;
+      const times = [...new Set(ofDay.map(({ occurredAt }) => occurredAt))];
+      const statement = findRowsAt(files.pathOf(day.events), times);
+      const wanted = new Set(ofDay.map(hashZoneEventKey));
+      for (const { row, ...key } of readFoundRows(await files.read([day.events], [statement], signal))) {
+        const hash = hashZoneEventKey({ zoneId, ...key });
+        if (wanted.has(hash)) moved.set(hash, { records: day.records, row });
+      }
     }
   }
   return moved;

@@ -13,7 +13,7 @@ import {
 } from "#archive/rules/sql/zones-page.ts";
 import type { SearchColumn } from "#model/fields.ts";
 import { searchRecords } from "./find-rows.ts";
-import { type FoundEvent, type RecordDeps, readRecords } from "./read-records.ts";
+import { type FoundEvent, type RecordDeps, readZoneRecords } from "./read-records.ts";
 import { readUnion } from "./read-union.ts";
 import { withoutKept } from "./searching.ts";
 
@@ -48,16 +48,10 @@ export async function searchZones(
   );
   const { total, place } = readPlace(rows);
   const events = place === null ? [] : await readEvents(deps, plan, place, signal);
-  const records = new Map<ZoneEvent, Buffer | undefined>();
-  if (!isMasked)
-    for (const [ofZone, own] of Map.groupBy(events, (event) => event.zoneId)) {
-      const read = await readRecords(deps, ofZone, own, signal);
-      for (const [index, event] of own.entries()) records.set(event, read[index]);
-    }
-  const found = events.map((event): FoundRecord => {
-    const { zoneId, ...rest } = event;
-    return { zoneId, event: rest, record: records.get(event) };
-  });
+  const records = isMasked ? [] : await readZoneRecords(deps, events, signal);
+  const found = events.map(
+    ({ zoneId, ...event }, index): FoundRecord => ({ zoneId, event, record: records[index] }),
+  );
   return { rows: found, total, source };
 }
 

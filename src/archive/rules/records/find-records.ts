@@ -5,7 +5,7 @@ import { isObject } from "#lib/json.ts";
 import { cleanText, MAX_DIMENSION_CHARS } from "#lib/text.ts";
 import { inLanes } from "#lib/waiting.ts";
 import { openRawBlock } from "#model/raw-block.ts";
-import { type EventKey, hashEventKey } from "#model/waf-event.ts";
+import { hashEventKey, hashZoneEventKey, type ZoneEventKey } from "#model/waf-event.ts";
 import { type DaySpan, planSpans } from "../query/plan-search.ts";
 
 /** Bytes per entry in `logIdHashes`. */
@@ -17,24 +17,25 @@ const HASH_BYTES = 8;
 const LANES = 6;
 
 interface Directory extends BlockState {
+  readonly zoneId: number;
   readonly day: string;
   readonly logIdHashes: Buffer;
 }
 
 /** Reads stored blocks. A block that is requested by id may be missing, because it was merged into others. */
 interface RecordStore {
-  findBlocks(spans: readonly DaySpan[]): Promise<readonly Directory[]>;
+  findBlocks(spans: readonly (DaySpan & { readonly zoneId: number })[]): Promise<readonly Directory[]>;
   readBlocks(wanted: readonly Directory[]): Promise<ReadonlyMap<string, Buffer>>;
 }
 
 /**
- * Returns the records of events, byte for byte as the platform sent them, by `hashEventKey`. An event without a
+ * Returns the records of events, byte for byte as the platform sent them, by `hashZoneEventKey`. An event without a
  * record, or with one past its retention, is missing. Opens only blocks that hold one of the records.
  */
 export async function findRecords(
   store: RecordStore,
   opened: OpenedBlocks,
-  keys: readonly EventKey[],
+  keys: readonly ZoneEventKey[],
 ): Promise<Map<string, Buffer>> {
   const first = await readOnce(store, opened, keys);
   if (!first.wasMoved) return first.records;
@@ -42,11 +43,11 @@ export async function findRecords(
   return (await readOnce(store, opened, keys)).records;
 }
 
-async function readOnce(store: RecordStore, opened: OpenedBlocks, keys: readonly EventKey[]) {
-  const places = placeRecords(
-    await store.findBlocks(planSpans(keys.map(({ occurredAt }) => occurredAt))),
-    keys,
+async function readOnce(store: RecordStore, opened: OpenedBlocks, keys: readonly ZoneEventKey[]) {
+  const spans = [...Map.groupBy(keys, ({ zoneId }) => zoneId)].flatMap(([zoneId, own]) =>
+    planSpans(own.map(({ occurredAt }) => occurredAt)).map((span) => ({ zoneId, ...span })),
   );
+  const places = placeRecords(await store.findBlocks(spans), keys);
   const missing = places.filter(({ block }) => opened.get(block) === undefined);
   const read = await store.readBlocks(missing.map(({ block }) => block));
   const records = new Map<string, Buffer>();
@@ -74,17 +75,17 @@ interface Place {
  * Returns which entry of which block is the record of each event. If there are several, the one in the earliest
  * block.
  */
-function placeRecords(blocks: readonly Directory[], keys: readonly EventKey[]): Place[] {
-  const wanted = new Set(keys.map(hashEventKey));
+function placeRecords(blocks: readonly Directory[], keys: readonly ZoneEventKey[]): Place[] {
+  const wanted = new Set(keys.map(hashZoneEventKey));
   // Nearly every hash belongs to another event. The first half, as a number, rules it out without converting it to
   // text.
-  const halves = new Set([...wanted].map((hash) => Number.parseInt(hash.slice(0, 8), 16)));
+  const halves = new Set(keys.map((key) => Number.parseInt(hashEventKey(key).slice(0, 8), 16)));
   return blocks.flatMap((block) => {
-    const { logIdHashes } = block;
+    const { logIdHashes, zoneId } = block;
     const entries: { hash: string; index: number }[] = [];
     for (let at = 0; at < logIdHashes.length; at += HASH_BYTES) {
       if (!halves.has(logIdHashes.readUInt32BE(at))) continue;
-      const hash = logIdHashes.toString("hex", at, at + HASH_BYTES);
+      const hash = `${zoneId} ${logIdHashes.toString("hex", at, at + HASH_BYTES)}`;
       if (wanted.delete(hash)) entries.push({ hash, index: at / HASH_BYTES });
     }
     return entries.length === 0 ? [] : [{ block, entries }];
@@ -184,7 +185,6 @@ export function createNewestRecords() {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ length }) => length + ENTRY_BYTES,
   });
-  const keyOf = (zoneId: number, event: EventKey) => `${zoneId} ${hashEventKey(event)}`;
   return {
     /** Keeps the rows of events, as `rows` and byte for byte. A row that is no event is left out. */
     keep(zoneId: number, rows: readonly unknown[], raws: readonly Buffer[]): void {
@@ -193,10 +193,10 @@ export function createNewestRecords() {
         const raw = raws[i];
         if (raw === undefined || typeof timestamp !== "number" || typeof logId !== "string") continue;
         // A copy, because the row is a view of its page.
-        records.set(keyOf(zoneId, { occurredAt: timestamp, logId }), Buffer.from(raw));
+        records.set(hashZoneEventKey({ zoneId, occurredAt: timestamp, logId }), Buffer.from(raw));
       }
     },
     /** Returns the row of an event; undefined if the row is not there. */
-    get: (zoneId: number, event: EventKey): Buffer | undefined => records.get(keyOf(zoneId, event)),
+    get: (event: ZoneEventKey): Buffer | undefined => records.get(hashZoneEventKey(event)),
   };
 }
