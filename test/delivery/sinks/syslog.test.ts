@@ -110,6 +110,8 @@ test.each(
     ["reset", "tcp", count] as const,
     ["close-early", "tls", count] as const,
     ["close-early", "tcp", count] as const,
+    ["close-late", "tls", count] as const,
+    ["close-late", "tcp", count] as const,
   ]),
 )("a server that does %s over %s acknowledges none of %i events", async (manner, transport, count) => {
   const { server, sink } = await start({ transport });
@@ -123,7 +125,7 @@ test.each(
 });
 
 test("a server that does not close the connection acknowledges nothing", async () => {
-  const { server, sink } = await start({ timeoutMs: 600 });
+  const { server, sink } = await start({ timeoutMs: 1_600 });
   server.manners.push("stay");
   expect(await failureOf(sink.send(eventsOf(1), sending()))).toMatchObject({ code: "ENDPOINT_TIMEOUT" });
 });

@@ -52,6 +52,8 @@ type Manner =
   | "reset"
   /** Reads some bytes and closes. */
   | "close-early"
+  /** Reads everything, and closes after a moment although the client has not closed. */
+  | "close-late"
   /** Reads everything and never closes. */
   | "stay";
 
@@ -76,6 +78,7 @@ export async function startSyslogServer(secure: tls.TlsOptions | null = null) {
     else if (manner === "reset") socket.on("data", () => socket.resetAndDestroy());
     else if (manner === "close-early") socket.on("data", () => socket.destroy());
     else socket.on("data", read);
+    if (manner === "close-late") setTimeout(() => socket.end(), 200);
     socket.on("end", () => manner === "stay" || socket.end());
   };
   const options = { allowHalfOpen: true };

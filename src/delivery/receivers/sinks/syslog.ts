@@ -3,6 +3,7 @@ import net, { type Socket } from "node:net";
 import os from "node:os";
 import { Duplex } from "node:stream";
 import { finished } from "node:stream/promises";
+import { setImmediate } from "node:timers/promises";
 import tls from "node:tls";
 import { z } from "zod";
 import { toError, UsageError } from "#lib/errors.ts";
@@ -88,6 +89,7 @@ export const syslog = defineSink({
         throw thrown;
       }
     };
+    let wasRead = false;
     return {
       count: null,
       send(events, { signal }) {
@@ -100,10 +102,17 @@ export const syslog = defineSink({
           async send(positions) {
             const frames = positions.map((position) => `${lengths[position]} ${messages[position]}`);
             const timeoutMs = options.timeoutMs ?? POST_TIMEOUT_MS;
+            const settleMs = wasRead ? SETTLE_MS : FIRST_SETTLE_MS;
             await withinTime(
               { host: address, timeoutMs, signal },
-              (until) => transmit(() => open(until), frames.join(""), address, until),
+              (until) => transmit(() => open(until), { frames: frames.join(""), settleMs, address }, until),
               toFailure,
+            ).then(
+              () => (wasRead = true),
+              (thrown: unknown) => {
+                wasRead = false;
+                throw thrown;
+              },
             );
             return { is: "stored" };
           },
@@ -136,19 +145,24 @@ function toDuplex(socket: Socket): Duplex {
   return duplex;
 }
 
-/** A server refuses a client only after the handshake, and the refusal takes as long as an answer: at least this time. */
+/**
+ * A server refuses a client only after the handshake, and the refusal takes as long as an answer: at least this time. A server that is
+ * slow takes longer, so the first connection, and the first one after a failure, leaves it more time.
+ */
 const SETTLE_MS = 50;
+const FIRST_SETTLE_MS = 1_000;
+/** Turns of the event loop in which the end of a connection passes through the socket and TLS. */
+const TURNS = 4;
 
 /** Sends everything over a new connection, and resolves when first this side and then the server has closed it. */
 async function transmit(
   open: () => Promise<Connection>,
-  frames: string,
-  address: string,
+  { frames, settleMs, address }: { frames: string; settleMs: number; address: string },
   signal: AbortSignal,
 ): Promise<void> {
   const startedAt = performance.now();
   const { socket, stream } = await open();
-  const settleMs = SETTLE_MS + 2 * (performance.now() - startedAt);
+  const answerMs = 2 * (performance.now() - startedAt);
   let isClosing = false;
   const failed = Promise.withResolvers<never>();
   for (const one of new Set([socket, stream])) {
@@ -158,10 +172,13 @@ async function transmit(
   const run = async () => {
     stream.resume();
     await new Promise((resolve) => void stream.write(frames, resolve));
-    await pause(settleMs, signal);
+    await pause(settleMs + answerMs, signal);
+    // A process that is busy runs its timers before it reads what has come meanwhile.
+    for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
     isClosing = true;
     stream.end();
-    await finished(socket);
+    // An error of TLS comes after the end of the socket that brought it.
+    await Promise.all([finished(socket), finished(stream)]);
   };
   try {
     await untilAborted(Promise.race([run(), failed.promise]), signal);
