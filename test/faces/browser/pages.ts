@@ -8,13 +8,23 @@ export interface ShownPage {
   readonly act?: (page: Page) => Promise<void>;
 }
 
+/** The plot of several zones has a second line, and its legend a name for that. */
+async function waitForSecondLine(page: Page): Promise<void> {
+  await page
+    .getByLabel(/a dashed line: [\d,]+ /)
+    .first()
+    .waitFor();
+}
+
 /** Shows a page of the console, by its path, in a tab that tests share. */
 export type Visit = (path: string) => Promise<Page>;
 
 /** Every page of the console, and the states of it that are worth a look. */
 export const PAGES: readonly ShownPage[] = [
   { name: "overview", path: "/" },
+  { name: "compared", path: "/?against=before&span=6h", act: waitForSecondLine },
   { name: "explorer", path: "/explorer?not=action:log" },
+  { name: "compared-events", path: "/explorer?against=week&span=6h", act: waitForSecondLine },
   {
     name: "event",
     path: "/explorer?is=ruleId:942100&by=url",

@@ -69,6 +69,7 @@ export function useAgainst({ zones, fromMs, toMs }: Pick<EventScope, "zones" | "
   const others = all.filter(({ id }) => !zones.some((zone) => zone.id === id));
   const zone = others.find(({ id }) => String(id) === chosen);
   const words = zone !== undefined ? `in ${zoneTitle(zone)}` : (WORDS[chosen ?? ""] ?? null);
+  const word = words === null ? "Compare" : `Against ${words.replace(/^in /, "")}`;
   const shiftMs = zone !== undefined ? 0 : chosen === "week" ? 7 * DAY_MS : toMs - fromMs;
   const to = (against: string | null) => () => change({ against });
   const items = {
@@ -87,8 +88,9 @@ export function useAgainst({ zones, fromMs, toMs }: Pick<EventScope, "zones" | "
     menu: (
       <ChoiceMenu
         size="xs"
-        label="Compare the plot"
-        word={words === null ? "Compare" : `Against ${words.replace(/^in /, "")}`}
+        // The name of a control begins with the words that it shows.
+        label={words === null ? "Compare the plot" : `${word}: compare the plot`}
+        word={word}
         items={items}
       />
     ),
