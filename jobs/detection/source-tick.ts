@@ -10,7 +10,7 @@ import { readAttacks, readClosedSources, readOpenSources, type SpikeRow } from "
 import { spanOfTick, type TickSpan } from "#detection/rules/assess-series.ts";
 import { toAttackHours } from "#detection/rules/backtest/backtest.ts";
 import { LONGEST_WINDOW } from "#detection/rules/detection-settings.ts";
-import { viewZone, type ZoneHour, type ZoneView } from "#detection/rules/zone-view.ts";
+import { readThrough, viewZone, type ZoneHour, type ZoneView } from "#detection/rules/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createKnownSources, type KnownSources } from "#model/known-source.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
@@ -97,8 +97,9 @@ export async function readTick(
   const running = new Map([...totals].map(([zoneId, minutes]) => [zoneId, minutes.get(endMinute) ?? 0]));
   if (isSameMinute) {
     const views = new Map(before.views);
+    // A zone whose last full minute could be judged keeps its view.
     for (const zone of state.zones)
-      if (!isThrough(views.get(zone.zoneId), span))
+      if (views.get(zone.zoneId)?.isTestable(endMinute - 1) !== true)
         views.set(zone.zoneId, viewZone(toHours(zone, oldHours, true), nowMs));
     return { ...before, ...spikes, views, running, span };
   }
@@ -116,11 +117,6 @@ export async function readTick(
   };
 }
 
-/** Returns whether the last minute that is over can be judged. */
-function isThrough(view: ZoneView | undefined, { endMinute }: TickSpan): boolean {
-  return view?.isTestable(endMinute - 1) ?? false;
-}
-
 /** With `isRecent` the older hours were not read, and are those that were read before. */
 function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours, isRecent = false): ZoneHour[] {
   const before = oldHours.get(zoneId);
@@ -134,36 +130,17 @@ function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours, isRecen
 export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
   const { span } = tick;
   const view = tick.views.get(zoneId) ?? viewZone([], span.nowMs);
-  const through = testableThrough(span, view.isTestable);
+  const through = readThrough(view, span.nowMs, span.endMinute - span.firstTested);
   if (!view.isReady || through === null) return [];
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
   const open = tick.open.get(zoneId) ?? [];
   const former = tick.former.get(zoneId) ?? [];
   const times = [...open.map((row) => row.judgedThrough), ...former.map(({ closedAt }) => closedAt)];
-  return [
-    {
-      zoneId,
-      through,
-      nowHour: Math.floor((through - 1) / 60),
-      judged: Math.max(0, ...times.map((time) => Math.floor((time?.getTime() ?? 0) / MINUTE_MS))),
-      open,
-      former,
-      known: tick.known(zoneId),
-      policy: {
-        isUnknownHour: view.isUnknownHour,
-        attackHours,
-        fingerprint: [view.fingerprint, ...attackHours].join(),
-      },
-    },
-  ];
-}
-
-/** Returns the end of the judgeable minutes of the tick that follow one another; null if there is none. */
-function testableThrough({ firstTested, endMinute }: TickSpan, isTestable: (minute: number) => boolean) {
-  let through: number | null = null;
-  for (let minute = firstTested; minute < endMinute; minute += 1)
-    if (isTestable(minute)) through = minute + 1;
-  return through;
+  const judged = Math.max(0, ...times.map((time) => Math.floor((time?.getTime() ?? 0) / MINUTE_MS)));
+  const nowHour = Math.floor((through - 1) / 60);
+  const fingerprint = [view.fingerprint, ...attackHours].join();
+  const policy = { isUnknownHour: view.isUnknownHour, attackHours, fingerprint };
+  return [{ zoneId, through, nowHour, judged, open, former, known: tick.known(zoneId), policy }];
 }
 
 /** Returns the first minute that a new watch reads. */

@@ -78,19 +78,14 @@ export function readFields(
       const secrets = readSecrets(at, field, entry, context, mistakes);
       if (secrets !== undefined) values[field.name] = secrets;
     } else if (field.name === "caFile") {
-      const text = readAuthorities(`${at}.${field.key}`, given, context, mistakes);
+      const text = readCaFile(`${at}.${field.key}`, given, context, mistakes);
       if (text !== null) values[field.name] = text;
     } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
   }
   return values;
 }
 
-function readAuthorities(
-  at: string,
-  file: unknown,
-  context: ReferenceContext,
-  mistakes: string[],
-): string | null {
+function readCaFile(at: string, file: unknown, context: ReferenceContext, mistakes: string[]): string | null {
   // The file's schema names a value of another type.
   if (typeof file !== "string" || file === "") return null;
   const text = readCertificates(path.resolve(context.folder, file));
@@ -135,17 +130,12 @@ function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
   return parsed.success ? parsed.data : null;
 }
 
-function readFile(
-  at: string,
-  file: string,
-  { folder, onSecretFile }: ReferenceContext,
-  mistakes: string[],
-): string | null {
+function readFile(at: string, file: string, context: ReferenceContext, mistakes: string[]): string | null {
   // A person may have typed the secret itself here, so only text that looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
-    const full = path.resolve(folder, file);
-    onSecretFile?.(full, at);
+    const full = path.resolve(context.folder, file);
+    context.onSecretFile?.(full, at);
     const text = readSecretText(full);
     const fault = findSecretFault(text);
     if (fault === null) return text;

@@ -1,18 +1,15 @@
 import { z } from "zod";
-import type { Clock } from "#lib/clock.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { networkSettings, secretText } from "../channel-definition.ts";
 import { DeliveryError, readReply } from "../delivery-error.ts";
 import { type Endpoint, extendEndpoint, findUrlMistakes, openEndpoint } from "../endpoint.ts";
-import { POST_TIMEOUT_MS, post } from "../post.ts";
+import { POST_TIMEOUT_MS, type PostRequest, post } from "../post.ts";
 import { defineSink, type ForwardedEvent, postBatch, toEventId, toSingleLine } from "./sink.ts";
 
 /** The limit of one call is 1 MB, compressed and uncompressed. Brackets are beside the events. */
 const MAX_BYTES = 999_000;
-/** Azure Monitor cuts a longer value, which would leave half an event. */
-const MAX_FIELD_BYTES = 64 * 1_024;
-/** Members beside the event. */
-const ROW_BYTES = 1_024;
+/** Azure Monitor cuts a value of more than 64 KiB, which would leave half an event. One more is for the other members. */
+const MAX_ROW_BYTES = 65 * 1_024;
 /** A token is replaced this long before it ends. */
 const RENEW_BEFORE_S = 300;
 
@@ -20,10 +17,7 @@ const tokenAnswer = z.object({
   access_token: z.string().regex(/^[\x21-\x7e]+$/),
   expires_in: z.coerce.number().positive(),
 });
-const tokenRefusal = z.object({
-  error: z.string().default(""),
-  error_description: z.string().default(""),
-});
+const tokenRefusal = z.object({ error: z.string().optional(), error_description: z.string().optional() });
 
 /**
  * Sends events to the Logs Ingestion API of Azure Monitor, from which Microsoft Sentinel reads. Its 204 means that the
@@ -79,7 +73,7 @@ export const azureMonitor = defineSink({
         postBatch(endpoint, events.map(toRow), {
           secrets: [options.clientSecret],
           maxBytes: MAX_BYTES,
-          maxEventBytes: MAX_FIELD_BYTES + ROW_BYTES,
+          maxEventBytes: MAX_ROW_BYTES,
           toBody: (rows) => `[${rows.join()}]`,
           read: ({ status }) => (status === 204 ? { is: "stored" } : null),
           authorize,
@@ -102,61 +96,56 @@ function toRow(event: ForwardedEvent): string {
   return `${row.slice(0, -1)},"Event":${toSingleLine(event.body)}}`;
 }
 
-interface Client {
+interface Client extends Pick<PostRequest, "timeoutMs" | "clock"> {
   readonly clientId: string;
   readonly clientSecret: Secret;
   readonly scope: string;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
 }
 
 /**
  * Returns a function that returns the header `authorization` by OAuth 2.0 client credentials. It keeps a token until
  * shortly before the token ends, or until the token is refused, and asks once for all callers.
  */
-function createTokens(endpoint: Endpoint, client: Client) {
+function createTokens(endpoint: Endpoint, { clientId, clientSecret, scope, timeoutMs, clock }: Client) {
   let held: { readonly header: Secret; readonly renewAt: number } | null = null;
-  let asking: ReturnType<typeof askToken> | null = null;
+  let asking: ReturnType<typeof ask> | null = null;
+
+  async function ask(signal: AbortSignal) {
+    const askedAt = clock();
+    const form = {
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret.reveal(),
+      scope,
+    };
+    const { status, body } = await post(endpoint, {
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: new URLSearchParams(form).toString(),
+      secrets: [clientSecret],
+      accepts: [400, 401],
+      timeoutMs,
+      clock,
+      signal,
+    });
+    if (status >= 400) throw refusedClient(endpoint.host, status, body);
+    const token = readReply(body, tokenAnswer);
+    if (token === null) {
+      const text = `${endpoint.host} answered ${status} without a token`;
+      throw new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
+    }
+    const { access_token, expires_in } = token;
+    const livesS = Math.max(expires_in - RENEW_BEFORE_S, expires_in / 2);
+    return { header: createSecret(`Bearer ${access_token}`), renewAt: askedAt + livesS * 1_000 };
+  }
+
   return async (refused: Secret | null, signal: AbortSignal): Promise<Secret> => {
-    if (held !== null && held.header !== refused && client.clock() < held.renewAt) return held.header;
-    asking ??= askToken(endpoint, client, signal).finally(() => {
+    if (held !== null && held.header !== refused && clock() < held.renewAt) return held.header;
+    asking ??= ask(signal).finally(() => {
       asking = null;
     });
     held = await asking;
     return held.header;
   };
-}
-
-async function askToken(
-  endpoint: Endpoint,
-  { clientId, clientSecret, scope, timeoutMs, clock }: Client,
-  signal: AbortSignal,
-) {
-  const askedAt = clock();
-  const form = {
-    grant_type: "client_credentials",
-    client_id: clientId,
-    client_secret: clientSecret.reveal(),
-    scope,
-  };
-  const { status, body } = await post(endpoint, {
-    headers: { "content-type": "application/x-www-form-urlencoded" },
-    body: new URLSearchParams(form).toString(),
-    secrets: [clientSecret],
-    accepts: [400, 401],
-    timeoutMs,
-    clock,
-    signal,
-  });
-  if (status >= 400) throw refusedClient(endpoint.host, status, body);
-  const token = readReply(body, tokenAnswer);
-  if (token === null) {
-    const text = `${endpoint.host} answered ${status} without a token`;
-    throw new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
-  }
-  const { access_token, expires_in } = token;
-  const livesS = Math.max(expires_in - RENEW_BEFORE_S, expires_in / 2);
-  return { header: createSecret(`Bearer ${access_token}`), renewAt: askedAt + livesS * 1_000 };
 }
 
 /** The answer's text may repeat the request, so only its words of a fixed form are shown. */
