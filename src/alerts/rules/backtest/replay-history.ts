@@ -10,7 +10,7 @@ import {
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { UsualDimension } from "#model/kinds.ts";
 
-/** Pairs of an address and a rule that are kept. In a flood, those that were seen first are forgotten. */
+/** Pairs of an address and a rule that are kept. */
 const MOST_PAIRS = 200_000;
 const DAY_HOURS = DAY_MS / HOUR_MS;
 
@@ -39,8 +39,9 @@ export function createSenderHistory() {
   return {
     take(ip: string, ruleId: string, at: number): void {
       const hour = Math.floor(at / HOUR_MS);
-      if (hour > cleaned || size > MOST_PAIRS) clean(hour);
+      if (hour > cleaned) clean(hour);
       add(rules, ruleId, hour);
+      // In a flood, pairs that come later are left out until old ones are forgotten.
       if (ip === "" || size > MOST_PAIRS) return;
       const byRule = get(pairs, toSourceAddress(ip), () => new Map<string, Map<number, number>>());
       if (!byRule.has(ruleId)) size += 1;
