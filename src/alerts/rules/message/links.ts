@@ -30,27 +30,21 @@ export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs
 
 /** Returns every link, filled in with values of an alert that it could match, for a test message. */
 export function sampleLinks(rules: readonly LinkRule[], zoneId: number, atMs: number): Links {
-  const times = { startedAt: atMs, endedAt: null };
   return rules.flatMap((link) => {
     if (link.isSearch === true) return [];
     const { zone, rule } = link.matchers;
-    const ruleId = rule === undefined ? SAMPLE_RULE : toSampleRule(rule);
-    return fill(link, valuesOf({ ...times, zoneId: zone?.[0] ?? zoneId, ruleId, alertId: 1 }, atMs));
+    const subject = { zoneId: zone?.[0] ?? zoneId, ruleId: toSampleRule(rule), alertId: 1 };
+    return fill(link, valuesOf({ ...subject, startedAt: atMs, endedAt: null }, atMs));
   });
 }
 
 /** Returns the link to the events of a custom condition, from an hour before its alert on; none that would be too long. */
-function toSearch(
-  { title, url }: LinkRule,
-  { condition, zoneId, startedAt, endedAt }: AlertMessage,
-  atMs: number,
-): Links {
+function toSearch({ title, url }: LinkRule, message: AlertMessage, atMs: number): Links {
+  const { condition, zoneId, startedAt, endedAt } = message;
   const asked = condition === undefined ? null : toExplorerParameters(condition);
   if (asked === null) return [];
-  const [from, to] = [
-    showIso(startedAt - LEAD_MS),
-    showIso(Math.max(endedAt ?? atMs, startedAt) + MINUTE_MS),
-  ];
+  const from = showIso(startedAt - LEAD_MS);
+  const to = showIso(Math.max(endedAt ?? atMs, startedAt) + MINUTE_MS);
   const parameters = new URLSearchParams([["zone", String(zoneId)], ["from", from], ["to", to], ...asked]);
   const href = `${url}?${parameters.toString()}`;
   return href.length > MAX_URL_CHARS ? [] : [{ title, url: href }];
@@ -91,14 +85,8 @@ function valuesOf({ zoneId, ruleId, alertId, startedAt, endedAt }: Filling, atMs
   };
 }
 
-function toSampleRule([pattern = SAMPLE_RULE]: readonly string[]): string {
+function toSampleRule([pattern = SAMPLE_RULE]: readonly string[] = []): string {
   return matchesRule(pattern, SAMPLE_RULE) ? SAMPLE_RULE : pattern.replace(/\*$/, "");
-}
-
-/** An address of the operator with places to fill in, shown in alerts. */
-export interface LinkTemplate {
-  readonly title: string;
-  readonly url: string;
 }
 
 /** The text for each place; null where the alert has none. */
@@ -164,9 +152,8 @@ function isPlaceholder(name: string | undefined): name is Placeholder {
 
 /** Stricter than encodeURIComponent, which leaves signs that some receivers give a meaning, and which fails on halves. */
 function encode(value: string): string {
-  return encodeURIComponent(value.toWellFormed()).replace(/[!'()*~]/g, (sign) => {
-    return `%${sign.charCodeAt(0).toString(16).toUpperCase()}`;
-  });
+  const toHex = (sign: string) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`;
+  return encodeURIComponent(value.toWellFormed()).replace(/[!'()*~]/g, toHex);
 }
 
 const SHOWN = PLACEHOLDERS.map((name) => `{${name}}`).join(" ");

@@ -3,7 +3,6 @@ import { FEW_ADDRESSES } from "#model/ip-address.ts";
 import type { EqualLabel, LOWERING_VERDICTS, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
-import type { LinkTemplate } from "../message/links.ts";
 
 /** When a route's channels are notified; in milliseconds. */
 export interface Timing {
@@ -44,8 +43,10 @@ export interface QuietHours {
   readonly critical: QuietCritical;
 }
 
-/** A link for the messages that its matchers match. */
-export interface LinkRule extends LinkTemplate {
+/** A link for the messages that its matchers match: an address of the operator with places to fill in. */
+export interface LinkRule {
+  readonly title: string;
+  readonly url: string;
   readonly matchers: SubjectMatchers;
   /** The address is that of the console's explorer, and gets the search of a custom condition. */
   readonly isSearch?: true;

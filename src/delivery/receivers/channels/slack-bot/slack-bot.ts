@@ -40,12 +40,6 @@ function readReference(reference: string | null): SlackPlace | null {
   return channel === undefined || ts === undefined ? null : { channel, ts };
 }
 
-/** Returns the reference of a message; null if no later transition could find the message. */
-function toReference(place: SlackPlace | null): string | null {
-  const reference = place === null ? null : `${place.channel}:${place.ts}`;
-  return readReference(reference) === null ? null : reference;
-}
-
 /**
  * Sends to Slack with a bot token: one message per alert, updated in place. An update notifies nobody, so a transition
  * that needs a notification is also posted in the thread and shown in the channel. A long list of rules is in the
@@ -68,13 +62,14 @@ function createSender({ channel, ...options }: Options): Notifier["send"] {
       const place = await sendInPlace(message, posted, {
         edit: (at) => api.update(at, whole, sending),
         note: (at) => {
-          const { text } = toSlackMessage(message);
           const thread = { channel: at.channel, thread_ts: at.ts, reply_broadcast: true };
-          return api.post({ ...thread, text }, sending);
+          return api.post({ ...thread, text: toSlackMessage(message).text }, sending);
         },
         post: () => api.post({ channel, ...whole }, sending),
       });
-      return toReference(place);
+      const written = place === null ? null : `${place.channel}:${place.ts}`;
+      // By any other text no later transition could find the message.
+      return readReference(written) === null ? null : written;
     });
   };
 }
@@ -97,8 +92,6 @@ interface SlackPlace {
   readonly channel: string;
   readonly ts: string;
 }
-
-const API_URL = "https://slack.com/api";
 
 /** The Web API answers 200 to every request; `ok` is the result. */
 const verdict = z.object({
@@ -128,17 +121,13 @@ const UNEDITABLE = new Set([
 ]);
 
 function toFailure(answer: Verdict | null, host: string, token: Secret): DeliveryError {
-  if (answer === null) {
-    const text = `${host} answered 200 with a body that cannot be read`;
-    return new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
-  }
-  const given = answer.error ?? "";
+  const given = answer?.error ?? "";
   const isWord = /^[a-z]+(?:_[a-z]+)*$/.test(given) && given.length <= 40 && !token.reveal().includes(given);
-  const text = `${host} answered 200${isWord ? `, ${given}` : ""}`;
+  const said = answer === null ? " with a body that cannot be read" : isWord ? `, ${given}` : "";
+  const text = `${host} answered 200${said}`;
   if (BUSY.has(given)) return new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text });
-  if (TRANSIENT.has(given)) {
+  if (answer === null || TRANSIENT.has(given))
     return new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
-  }
   return new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
 }
 
@@ -147,7 +136,7 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
  * @throws {UsageError} for a bad URL or token
  */
 function openSlackApi(options: Omit<Options, "channel">) {
-  const { token, url = API_URL } = options;
+  const { token, url = "https://slack.com/api" } = options;
   const authorization = `Bearer ${token.reveal()}`;
   const headers = { "content-type": "application/json; charset=utf-8", authorization };
   const call = openApi(options, { url: createSecret(url), credentials: { token }, headers, answer: verdict });
