@@ -21,6 +21,8 @@ import { orWithoutKept, type SearchDeps, withoutKept } from "./searching.ts";
 
 interface UnionOptions extends Pick<OpenPart, "columns" | "addressesOf"> {
   readonly signal: AbortSignal;
+  /** Whether the file of a day is read. Default: every file is. */
+  readonly isRead?: (day: ArchivedDay) => boolean;
   /** Whether the statements run even if there is no event. Default: false. */
   readonly isMadeEmpty?: boolean;
 }
@@ -55,7 +57,7 @@ async function readOnce(
   deps: SearchDeps,
   zoneIds: readonly number[],
   query: EventQuery | SearchPlan,
-  { columns, addressesOf, isMadeEmpty = false, signal }: UnionOptions,
+  { columns, addressesOf, isRead = () => true, isMadeEmpty = false, signal }: UnionOptions,
   toStatements: (source: EventSource, days: readonly ArchivedDay[]) => readonly Piece[],
 ): Promise<ReadUnion> {
   const { files } = deps;
@@ -67,7 +69,7 @@ async function readOnce(
         : await inKeptView(deps, { zoneIds, window: query }, signal, async (_tx, client, days) => {
             const part = { columns, path, ...(addressesOf && { addressesOf }) };
             const copied = await copyOpenRows(client, query, cutZones(zoneIds, query, days), part);
-            return { days, copied, source: sourceOf(days) };
+            return { days: days.filter(isRead), copied, source: sourceOf(days) };
           });
     const isEmpty = days.length === 0 && copied === 0;
     if (isEmpty && !isMadeEmpty) return { rows: [], days, source };

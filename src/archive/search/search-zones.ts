@@ -11,6 +11,8 @@ import {
   readPage,
   readPlace,
 } from "#archive/rules/sql/zones-page.ts";
+import type { ArchivedDay } from "#db/archive/archived-days.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { SearchColumn } from "#model/fields.ts";
 import { searchRecords } from "./find-rows.ts";
 import { type FoundEvent, type RecordDeps, readZoneRecords } from "./read-records.ts";
@@ -65,19 +67,24 @@ export function isOneOf(
 
 type ZoneEvent = FoundEvent & { readonly zoneId: number };
 
-/** The events are read from where their records are: kept hours know no records. */
+/**
+ * The events are read from where their records are: kept hours know no records. Other days between those of the page have none of
+ * its events.
+ */
 async function readEvents(
   deps: RecordDeps,
   plan: SearchPlan,
-  { zoneIds, skip, ...span }: PagePlace,
+  { days: wanted, skip, ...span }: PagePlace,
   signal: AbortSignal,
 ): Promise<ZoneEvent[]> {
   const part = { ...plan, ...span };
+  const names = new Set(wanted.map(([zoneId, day]) => `${zoneId} ${day * DAY_MS}`));
+  const isRead = ({ zoneId, from }: ArchivedDay) => names.has(`${zoneId} ${from}`);
   const { rows, days } = await readUnion(
     withoutKept(deps),
-    zoneIds,
+    [...new Set(wanted.map(([zoneId]) => zoneId))],
     part,
-    { columns: PAGE_COLUMNS, signal },
+    { columns: PAGE_COLUMNS, isRead, signal },
     (events) => [...prepareSource(events), fetchPage(events, part, skip)],
   );
   return readPage(rows).map(({ file, row, ...event }) => {

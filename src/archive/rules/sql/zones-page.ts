@@ -1,4 +1,5 @@
 /** One page of the events of several zones, whose files lie beside each other in time. */
+import { DAY_MS } from "#lib/units.ts";
 import { type ArchivedEvent, EVENT_TEXTS, toArchivedEvent } from "#model/waf-event.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventSource, selectEvents } from "./event-source.ts";
@@ -9,12 +10,13 @@ type PagedPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "page" | "pageSize
 /** The columns of a file that say where a page is. To read the ids of all events would take several times as long. */
 export const PLACE_COLUMNS = ["occurred_at", "zone_id"];
 
-/** The events of [from, to), epoch ms, of some zones, of which the page begins behind the newest `skip`. */
+/** The events of [from, to), epoch ms, of which the page begins behind the newest `skip`. */
 export interface PagePlace {
   readonly from: number;
   readonly to: number;
   readonly skip: number;
-  readonly zoneIds: readonly number[];
+  /** The zones' days that have such events: the zone, and the number of the day since 1970. */
+  readonly days: readonly (readonly [zoneId: number, day: number])[];
 }
 
 /** Returns the statement for the number of events and the place of the page of newest events. */
@@ -24,22 +26,22 @@ export function placePage(source: EventSource, plan: PagedPlan): Piece {
     page as (select occurred_at from events order by occurred_at desc limit ${pageSize} offset ${page * pageSize}),
     ends as materialized (select min(occurred_at) as first, max(occurred_at) as last from page)
     select json_array((select count(*) from events), epoch_ms(first), epoch_ms(last), ${page * pageSize} -
-      (select count(*) from events where occurred_at > last), (select list(distinct zone_id) from events
-        where occurred_at between first and last)) from ends`;
+      (select count(*) from events where occurred_at > last), (select list(distinct [zone_id, epoch_ms(occurred_at) // ${DAY_MS}])
+        from events where occurred_at between first and last)) from ends`;
 }
 
 export function readPlace(rows: readonly string[]): {
   readonly total: number;
   readonly place: PagePlace | null;
 } {
-  const [total, first, last, skip, zoneIds] = JSON.parse(rows[0] ?? "[0, null]") as [
+  const [total, first, last, skip, days] = JSON.parse(rows[0] ?? "[0, null]") as [
     number,
     number | null,
     number,
     number,
-    number[],
+    [number, number][],
   ];
-  return { total, place: first === null ? null : { from: first, to: last + 1, skip, zoneIds } };
+  return { total, place: first === null ? null : { from: first, to: last + 1, skip, days } };
 }
 
 export const PAGE_COLUMNS = ["occurred_at", "zone_id", ...EVENT_TEXTS];
