@@ -178,10 +178,9 @@ export const showTrend = defineQuery({
   http: ["GET", "/api/v1/trends"],
   tag: "Trends",
   scope: "read",
-  zone: "zone",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneIds,
+    zone: ZoneIds.default("all"),
     rule: RuleId.optional().describe(
       "Id of one rule. An empty text means events without a rule. Without this parameter all rules are counted together.",
     ),
@@ -194,6 +193,7 @@ export const showTrend = defineQuery({
     examples: [
       "trends show --zone 101",
       "trends show --zone all --from -7d --width day",
+      "trends show --account agency-a --from -7d --width day",
       "trends show --zone 101 --rule 942100 --width day",
       "trends show --zone 101 --width minute --from -2h --json",
     ],

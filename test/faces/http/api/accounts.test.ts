@@ -71,6 +71,9 @@ test("account names the zones of a list in the place of zone, within the rights 
   expect(await ask(url, `${HOURS}&account=shop&zone=101`, key, { status: 400 })).toMatchObject({
     mistakes: [{ field: "account", rule: "must be left out beside zone" }],
   });
+  const trend = `/api/v1/trends?account=shop&from=${NOW - 3 * HOUR_MS}&to=${NOW}`;
+  const { points } = await ask<{ points: { zone: number }[] }>(url, trend, key);
+  expect([...new Set(points.map(({ zone }) => zone))]).toEqual([102]);
   const own = await world.key("reader", { zoneIds: [101] });
   expect(await ask(url, `${HOURS}&account=shop`, own, { status: 422 })).toMatchObject({
     mistakes: [{ field: "account", rule: "must be an account of the service (default)" }],
