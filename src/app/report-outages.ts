@@ -75,7 +75,7 @@ const STATES = [
   ["read-only", /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|CLUSTERDOWN)|^25006/],
   ["full", /^(OOM|MISCONF)|^53[0-9]{3}/],
   ["emptied", /^NOSCRIPT|^Missing (key|lock)/],
-  ["silent", /^no answer within/],
+  ["silent", /^(no answer within|Socket timeout)/],
   ["unreachable", /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|E(HOST|NET)UNREACH|57P0|08)/],
   ["unreachable", /isn't writeable|max retries|(Connection|Socket|timeout) .*(closed|terminated|trying)/],
 ] as const;

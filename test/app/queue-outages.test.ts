@@ -141,6 +141,10 @@ test("one outage is one warning for each of its states, and another one warns ag
   now += 5_000;
   reports.onEnqueued();
   reports.onError("enqueue sweep", new Error("no answer within 2000 ms"));
+  reports.onError(
+    "worker alerts",
+    new Error("Socket timeout. Expecting data, but didn't receive any in 20000ms."),
+  );
 
   expect(lines().map(({ msg, state, downMs }) => ({ msg, state, downMs }))).toEqual([
     { msg: "queue store failed", state: "unreachable" },
