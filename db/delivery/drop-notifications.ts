@@ -74,10 +74,7 @@ export function earlierOpen(row: NotificationRow): SQL {
     and ${earlier.state} not in ${CLOSED} and not ${isDeferred(earlier)}`;
 }
 
-/**
- * Returns the reason of the last transition before `row` that was not an addition and that was delivered, or of which
- * a part or some recipients were reached; null if there is none.
- */
+/** Returns the reason of the last transition before `row` that was no addition and reached some recipient, or null. */
 function lastNotifying(row: NotificationRow): SQL {
   return sql`(select ${notifying.reason} from ${notifications} ${notifying} where ${notifying.alertId} = ${row.alertId}
     and ${notifying.channel} = ${row.channel} and ${notifying.transition} < ${row.transition}
