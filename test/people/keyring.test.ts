@@ -129,6 +129,16 @@ test("a rotation that was killed after the database knew the new key is complete
   expect(readdirSync(folder)).toEqual(["pseudonym.key"]);
 });
 
+test("a rotation succeeds if a reader adopts its key between the commit and the command's own move", async () => {
+  const folder = makeFolder();
+  await open(folder);
+  const { key, adopt } = prepareKey({ keyDir: folder, pseudonymKey: null });
+  await replaceKeyId(database.db, key.id, NOW);
+  await open(folder);
+  adopt();
+  expect((await open(folder)).id).toBe(key.id);
+});
+
 test("a rotation that was refused leaves the key in use where it was", async () => {
   const folder = makeFolder();
   const { id } = await open(folder);

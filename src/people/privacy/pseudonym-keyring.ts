@@ -84,7 +84,7 @@ export function prepareKey({ pseudonymKey, keyDir }: KeyConfig): NextKey {
   renameSync(temporary, nextFileIn(keyDir));
   return {
     key: readKeyFile(nextFileIn(keyDir)),
-    adopt: () => renameSync(nextFileIn(keyDir), fileIn(keyDir)),
+    adopt: () => adoptNext(keyDir),
   };
 }
 
@@ -147,8 +147,17 @@ function readKey(config: KeyConfig, inUse: string | null): PseudonymKey | null {
   if (inUse === null || key?.id === inUse || !existsSync(nextFileIn(keyDir))) return key;
   const next = readFile(nextFileIn(keyDir));
   if (next.id !== inUse) return key;
-  renameSync(nextFileIn(keyDir), fileIn(keyDir));
+  adoptNext(keyDir);
   return next;
+}
+
+/** Moves the new key to the file that the service reads, unless another process has just done so. */
+function adoptNext(keyDir: string): void {
+  try {
+    renameSync(nextFileIn(keyDir), fileIn(keyDir));
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "ENOENT") throw thrown;
+  }
 }
 
 function readKeyFile(file: string): PseudonymKey {
