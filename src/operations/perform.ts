@@ -42,7 +42,7 @@ function chooseZones({ input: schema }: Operation, { service, caller }: PerformC
       slug: "invalid-request",
       mistakes: [{ field: "account", value: JSON.stringify(account), rule: "must be left out beside zone" }],
     });
-  return { ...others, zone: requireAccounts(service, [String(account)], "account", caller) };
+  return { ...others, zone: requireAccounts(service, [account as string], "account", caller) };
 }
 
 /**

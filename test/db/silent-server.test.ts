@@ -14,7 +14,7 @@ afterAll(() => postgres.drop());
 async function openThroughProxy(silentAfterMs: number) {
   const proxy = await startTcpProxy(Number(new URL(postgres.url).port));
   const url = proxy.through(postgres.url);
-  const { pool, close } = createDatabase({
+  const database = createDatabase({
     url,
     max: 1,
     applicationName: "silent",
@@ -23,10 +23,10 @@ async function openThroughProxy(silentAfterMs: number) {
   });
   onTestFinished(async () => {
     await proxy.close();
-    await close();
+    await database.close();
   });
-  await pool.query("select 1");
-  return { proxy, pool };
+  await database.pool.query("select 1");
+  return { proxy, pool: database.pool };
 }
 
 test("a statement whose server takes connections and answers nothing is rejected, and a later one is answered", async () => {

@@ -77,7 +77,8 @@ async function until(ask: () => Promise<unknown>, text = ""): Promise<unknown> {
   for (;;) {
     const answer = await ask().catch(() => null);
     if (answer !== null && JSON.stringify(answer).includes(text)) return answer;
-    if (Date.now() > endAt) throw new Error(`no answer with "${text}" within ${MOST_MS} ms: ${answer}`);
+    if (Date.now() > endAt)
+      throw new Error(`no answer with "${text}" within ${MOST_MS} ms: ${JSON.stringify(answer)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
