@@ -11,10 +11,12 @@ import {
   sumValidBytes,
 } from "#db/archive/archive-files.ts";
 import { noteDamage } from "#db/archive/bring-file.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
 import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
 import { removeStaleHours } from "#db/archive/kept-hours.ts";
-import { listDays } from "#db/people/retention.ts";
+import type { Queryable } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
+import { readHourStates } from "#db/proof/coverage-report.ts";
 import { removeOld, UNTOUCHED_MS } from "#lib/files.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { readArchivePath } from "#model/archive-layout.ts";
@@ -147,9 +149,9 @@ async function removeFromStatement(
 }
 
 /**
- * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. A file
- * of a day that is neither in the manifest nor in Postgres is left alone, because it may be the only copy: the database
- * may have been restored from an older backup.
+ * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. Such a file
+ * may be the only copy of its events if the database was restored from an older backup. So it is removed only if every hour
+ * of its day is proven, and the files that the manifest names for that day are there.
  */
 async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
   const { storage } = archive;
@@ -157,19 +159,30 @@ async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: n
   await removeOld(temporaryFolder(storage.folder), before, [SPILL_FOLDER, KEPT_FOLDER]);
   await removeStaleHours(database.db, storage.folder);
   await removeOld(path.join(temporaryFolder(storage.folder), SPILL_FOLDER), now - UNTOUCHED_MS);
-  const old = (await storage.list()).filter(({ modifiedAt }) => modifiedAt < before).map((file) => file.path);
+  const listed = await storage.list();
+  const old = listed.filter(({ modifiedAt }) => modifiedAt < before).map((file) => file.path);
   for (const name of old) if (name.endsWith(".tmp")) await storage.remove(name);
-  const present = old.filter((name) => name.endsWith(".parquet"));
-  const named = await listNamed(database.db, present);
-  const unnamed = present.filter((name) => !named.has(name));
-  if (unnamed.length === 0) return;
-  const safe = new Set([
-    ...(await listDays(database.db, "waf_events")),
-    ...(await listValidFiles(database.db)).map(({ zoneId, day }) => `${zoneId} ${day}`),
-  ]);
-  for (const name of unnamed) {
-    const { zoneId, day } = readArchivePath(name) ?? { zoneId: "", day: "" };
-    if (safe.has(day) || safe.has(`${zoneId} ${day}`)) await storage.remove(name);
+  const files = old.filter((name) => name.endsWith(".parquet"));
+  const named = await listNamed(database.db, files);
+  const present = new Set(listed.map((file) => file.path));
+  for (const name of files.filter((file) => !named.has(file))) {
+    const place = readArchivePath(name);
+    if (place !== null && (await isWhole(database.db, place, present))) await storage.remove(name);
     else log.warn({ path: name }, "archive file without manifest row");
   }
+}
+
+/** Returns whether the database or the files that its manifest names have every event of a zone's day. */
+async function isWhole(
+  db: Queryable,
+  { zoneId, day }: ZoneDay,
+  present: ReadonlySet<string>,
+): Promise<boolean> {
+  const fromMs = Date.parse(day);
+  // The names of folders may be anything.
+  if (Number.isNaN(fromMs) || zoneId >= 2 ** 31) return false;
+  const hours = await readHourStates(db, [zoneId], { fromMs, toMs: fromMs + DAY_MS });
+  const sealed = hours.filter(({ state }) => state === "sealed");
+  const files = await listValidFiles(db, { zoneId, day });
+  return sealed.length === DAY_MS / HOUR_MS && files.every((file) => present.has(file.path));
 }

@@ -108,7 +108,7 @@ async function findStrangers(db: Queryable, storage: ArchiveStorage): Promise<Ar
   const old = unnamed.filter(({ modifiedAt }) => Date.now() - modifiedAt > BEING_WRITTEN_MS);
   return describeStrangers(
     { unnamed: old, foreign },
-    "is not in the manifest; the service removes it if its day is in the archive or in Postgres, else restore a newer backup of the database",
+    "is not in the manifest; the service removes it if the events of its whole day are proven and stored, else restore a newer backup of the database",
   );
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { verifyArchive, verifyFolder } from "#archive/operations/verify-archive.ts";
@@ -199,6 +199,33 @@ test("files that killed writers left are removed after a day, but not a file tha
   expect([file, only, added, used].map((name) => existsSync(name))).toEqual([true, true, true, true]);
   rmSync(only);
   rmSync(added);
+});
+
+test("a file that the manifest does not name stays while an hour of its day is unproven, or a named file of that day is gone", async () => {
+  const { day } = await archiveDay();
+  const file = await fileOf(day, "events");
+  const unnamed = path.join(path.dirname(file), "0123456789abcdef.parquet");
+  writeFileSync(unnamed, "x");
+  utimesSync(unnamed, 1, 1);
+  const setLastHour = (state: string) =>
+    world.database.pool.query(
+      `update coverage_windows set state = $1, sealed_at = case when $1 = 'sealed' then now() end, gap_reason = nullif($1, 'sealed')
+       where zone_id = $2 and starts_at = $3`,
+      [state, ZONE, `${day}T23:00:00Z`],
+    );
+
+  await setLastHour("gap");
+  await clean({}, Date.now());
+  expect(existsSync(unnamed)).toBe(true);
+
+  await setLastHour("sealed");
+  renameSync(file, `${file}.away`);
+  await clean({}, Date.now());
+  expect(existsSync(unnamed)).toBe(true);
+
+  renameSync(`${file}.away`, file);
+  await clean({}, Date.now());
+  expect(existsSync(unnamed)).toBe(false);
 });
 
 const FORGOTTEN = { requestId: "", matchedKey: null };
