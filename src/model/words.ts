@@ -156,22 +156,11 @@ export function gravestOf(all: readonly Severity[]): Severity {
   return all.reduce<Severity>((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
 }
 
+const REPEATED = ["join", "again", "worse", "repeat"] as const satisfies readonly NotifyReason[];
 /** The reasons of a message that a person has to notice. */
-export const NOTICED: readonly string[] = [
-  "first",
-  "join",
-  "again",
-  "worse",
-  "repeat",
-] satisfies readonly NotifyReason[];
+export const NOTICED: readonly string[] = ["first", ...REPEATED] satisfies readonly NotifyReason[];
 /** The reasons of messages about an alert that a channel knows already. */
-export const GOES_ON = [
-  "join",
-  "again",
-  "worse",
-  "repeat",
-  "turned",
-] as const satisfies readonly NotifyReason[];
+export const GOES_ON = [...REPEATED, "turned"] as const satisfies readonly NotifyReason[];
 /** The reasons that end an alert. */
 export const ENDINGS = ["settled", "resolved"] as const satisfies readonly NotifyReason[];
 /** Returns whether a transition of this reason ends an alert. */

@@ -128,15 +128,8 @@ export const findEvents = defineQuery({
   },
 });
 
-/** Asks by each name in turn, and the newest days first: the ids in all days, and only then the paths. */
+/** Asks for the newest days first: for the ids in all days, and only then for the paths. */
 async function findFirst(asked: QueryContext, zoneIds: readonly number[], text: string, window: Span) {
-  const byId = [
-    { by: "log id", clauses: [isOneOf(["log_id"], [text])] },
-    { by: "request id", clauses: [isOneOf(["request_id"], [text])] },
-  ] as const;
-  const byPath = { by: "path", clauses: toPathClauses(text) } as const;
-  // Most texts are no id: then one search of both is enough.
-  const bothIds = [isOneOf(["log_id", "request_id"], [text])];
   const { openedBlocks } = asked.searching;
   const search = async (part: Span, clauses: SearchPlan["clauses"]) => {
     if (clauses.length === 0 || zoneIds.length === 0) return { rows: [], total: 0 };
@@ -147,14 +140,16 @@ async function findFirst(asked: QueryContext, zoneIds: readonly number[], text: 
     );
   };
   const parts = cutWindow(window);
-  for (const isById of [true, false])
-    for (const part of parts) {
-      if (isById && (await search(part, bothIds)).total === 0) continue;
-      for (const { by, clauses } of isById ? byId : [byPath]) {
-        const { rows, total } = await search(part, clauses);
-        if (total > 0) return { by, rows, total, from: part.from };
-      }
-    }
+  for (const { from, to } of parts) {
+    const { rows, total } = await search({ from, to }, [isOneOf(["log_id", "request_id"], [text])]);
+    const byLogId = rows.filter(({ event }) => event.logId === text);
+    if (byLogId.length > 0) return { by: "log id", rows: byLogId, total: byLogId.length, from } as const;
+    if (total > 0) return { by: "request id", rows, total, from } as const;
+  }
+  for (const { from, to } of parts) {
+    const { rows, total } = await search({ from, to }, toPathClauses(text));
+    if (total > 0) return { by: "path", rows, total, from } as const;
+  }
   return { by: null, rows: [], total: 0, from: window.from };
 }
 

@@ -83,7 +83,7 @@ export async function openWatched(
 }
 
 export const CONTENT = "main section, main form, main [role=alert]";
-export const AWAITED = "[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root";
+export const AWAITED = "[aria-busy=true], .lw-stale, .mantine-Skeleton-root, .mantine-Loader-root";
 
 /** Waits until the page shows its data: no skeleton, nothing awaited. The page's policy forbids waiting for a script. */
 export async function settle(page: Page): Promise<void> {

@@ -64,7 +64,6 @@ test("the last moment that may be asked for is answered in four-digit years", as
 });
 
 test.each([
-  ["trends", "zone", "is missing"],
   ["trends?zone=101&zone=102", "zone", "is given more than once"],
   ["alerts?limit=1&limit=2", "limit", "is given more than once"],
   ["keys?limit=1&limit=2", "limit", "is given more than once"],
