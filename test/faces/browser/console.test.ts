@@ -154,7 +154,13 @@ describe.skipIf(CHROMIUM === null)(
         for (const [index, shown] of PAGES.entries()) {
           await show(page, shown);
           const rules = theme === "dark" || IN_FULL.has(shown.name) ? {} : CONTRAST;
-          found.push(...(await runAxe(page, rules)).map((violation) => `${shown.name}: ${violation}`));
+          let violations = await runAxe(page, rules);
+          if (violations.length > 0) {
+            // On a busy machine data that is asked for anew may be pale by now.
+            await settle(page);
+            violations = await runAxe(page, rules);
+          }
+          found.push(...violations.map((violation) => `${shown.name}: ${violation}`));
           // A page is shown at the width of the last one: another width costs as much as another page.
           for (const [turn, one] of (index % 2 === 0 ? widths : widths.toReversed()).entries()) {
             if (turn > 0) await page.setViewportSize({ width: one, height: 900 });
@@ -519,17 +525,26 @@ describe.skipIf(CHROMIUM === null)(
 
     test("the search shows the event of a log id, in its zone and at its time, and any other id as a text", async () => {
       const { logId, timestamp } = await readNewest(world);
-      const page = await visit("/");
-      const search = page.getByLabel("Search events for a text");
-      await search.fill(logId);
-      await search.press("Enter");
-      await page.waitForURL(/\/explorer\?/);
-      const params = Object.fromEntries(new URL(page.url()).searchParams);
-      expect(params).toMatchObject({ zone: "101", from: String(timestamp), to: String(timestamp + 1) });
+      const searchFor = async (text: string) => {
+        const page = await visit("/");
+        const search = page.getByLabel("Search events for a text");
+        await search.fill(text);
+        await search.press("Enter");
+        await page.waitForURL(/\/explorer\?/);
+        return { page, params: Object.fromEntries(new URL(page.url()).searchParams) };
+      };
+      const { page } = await vi.waitFor(async () => {
+        // A text whose search takes longer than three seconds, as on a busy machine, is shown as a filter.
+        const shown = await searchFor(logId);
+        expect(shown.params).toMatchObject({
+          zone: "101",
+          from: String(timestamp),
+          to: String(timestamp + 1),
+        });
+        return shown;
+      });
       await page.getByRole("heading", { name: "1 event" }).waitFor();
-      await search.fill("0123456789abcdef");
-      await search.press("Enter");
-      await page.waitForURL(/q=0123456789abcdef/);
+      expect((await searchFor("0123456789abcdef")).params).toMatchObject({ q: "0123456789abcdef" });
     });
 
     testAlertsPage(visit, () => world);
