@@ -214,7 +214,7 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
       state: "sending",
       attempts: sql`${n.attempts} + 1`,
       nextAttemptAt: later(leaseMs),
-      // Of an alert whose first message was dropped for this one, the receiver knows nothing.
+      // The receiver knows nothing of an alert whose first message was dropped for this one.
       content: sql`case when ${n.reason} in ${[...GOES_ON]} and not ${isUpdate(n)} and not exists (${earlierSent(n)})
         then jsonb_set(${n.content}, '{reason}', '"first"') else ${n.content} end`,
     })
