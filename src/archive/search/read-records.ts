@@ -101,16 +101,16 @@ async function findMoved(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Place>> {
   const moved = new Map<string, Place>();
-  const byDay = Map.groupBy(events, ({ occurredAt }) => startOfDay(occurredAt));
-  for (const [from, ofDay] of byDay) {
+  for (const [from, ofDay] of Map.groupBy(events, ({ occurredAt }) => startOfDay(occurredAt))) {
     const zoneIds = [...new Set(ofDay.map(({ zoneId }) => zoneId))];
     const days = await readArchivedDays(db, zoneIds, { from, to: from + DAY_MS });
     for (const day of days) {
       if (day.records === null) continue;
       const { zoneId } = day;
-      const times = [...new Set(ofDay.map(({ occurredAt }) => occurredAt))];
+      const own = ofDay.filter((event) => event.zoneId === zoneId);
+      const times = [...new Set(own.map(({ occurredAt }) => occurredAt))];
       const statement = findRowsAt(files.pathOf(day.events), times);
-      const wanted = new Set(ofDay.map(hashZoneEventKey));
+      const wanted = new Set(own.map(hashZoneEventKey));
       for (const { row, ...key } of readFoundRows(await files.read([day.events], [statement], signal))) {
         const hash = hashZoneEventKey({ zoneId, ...key });
         if (wanted.has(hash)) moved.set(hash, { records: day.records, row });
