@@ -1,6 +1,7 @@
 /** Leases and replicas: which process does what, and until when. */
 import { and, eq, isNotNull, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { CronRun } from "#lib/cron.ts";
 import { readSqlState } from "#lib/errors.ts";
 import { READ_TIMELINE } from "#lib/sql-session.ts";
 import type { Queryable } from "../client.ts";
@@ -82,13 +83,8 @@ export async function assertFence(tx: Queryable, name: string, fence: number): P
   if (owned.length === 0) throw new FenceLostError(name, fence);
 }
 
-/** A run of a tick, as its cron expression names it. */
-export interface TickRun {
+export interface TickRun extends CronRun {
   readonly name: string;
-  /** The time of the run; epoch ms. */
-  readonly at: number;
-  /** The time of the next run; epoch ms. */
-  readonly nextAt: number;
 }
 
 /**
@@ -103,19 +99,19 @@ export async function claimRuns(
   const asked = runs.map(({ name }) => name);
   const times = (read: (run: TickRun) => number) =>
     sql.param(runs.map((run) => new Date(read(run)).toISOString()));
-  // Sorted by name, so that two replicas that claim the same runs lock them in the same order. A due time of the same
-  // expression is at most one pause later than this caller's next run. A later one comes from a clock that was ahead, or
-  // from an expression that has since been changed.
+  // Sorted by name, so that two replicas that claim the same runs lock them in the same order. A due time beyond the latest
+  // comes from a clock that was ahead, or from an expression that has since been changed.
   const claimed = await db.execute<{ name: string; fence: number }>(sql`
     with asked as (
       select * from unnest(${sql.param(asked)}::text[], ${times(({ at }) => at)}::timestamptz[],
-        ${times(({ nextAt }) => nextAt)}::timestamptz[]) as runs(name, run_at, next_at))
+        ${times(({ nextAt }) => nextAt)}::timestamptz[], ${times(({ latestNextAt }) => latestNextAt)}::timestamptz[])
+        as runs(name, run_at, next_at, latest))
     insert into ${leases} as ${current} (${names(current.name, current.dueAt, current.fence)})
     select name, next_at, 1 from asked order by name
     on conflict (${names(current.name)}) do update
     set ${overwriting(current.dueAt)}, ${names(current.fence)} = ${current.fence} + 1
     where ${current.dueAt} is null or exists (select from asked where asked.name = ${current.name}
-      and (${current.dueAt} <= run_at or ${current.dueAt} > next_at + (next_at - run_at)))
+      and (${current.dueAt} <= run_at or ${current.dueAt} > latest))
     returning ${current.name}, ${current.fence}::float8`);
   return new Map(claimed.rows.map(({ name, fence }) => [name, fence]));
 }

@@ -5,6 +5,7 @@ import type { Health } from "#faces/http/readiness.ts";
 import type { JobContext } from "#jobs/context.ts";
 import { type createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
+import type { CronRun } from "#lib/cron.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import { createQueueBackend } from "#store/queue/backend.ts";
@@ -114,12 +115,12 @@ export function planEntries({
   return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, groups }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
-    const run = async (at: number, nextAt: number) => {
+    const run = async (times: CronRun) => {
       const name = `tick.${job}`;
-      const turn = (await claimAll({ name, at, nextAt })).get(name);
+      const turn = (await claimAll({ name, ...times })).get(name);
       if (turn === undefined) return;
       const due = interleave(groups.map(({ payloads, most }) => takeTurn(payloads, most, turn)));
-      const delay = (index: number) => staggerTicks(index, due.length, nextAt - at);
+      const delay = (index: number) => staggerTicks(index, due.length, times.nextAt - times.at);
       await Promise.all(due.map((payload, index) => enqueuer.enqueue(job, payload, delay(index))));
     };
     return [{ name: job, expression, run }];

@@ -52,6 +52,15 @@ export function readPauses(expression: string): { readonly shortestMs: number; r
   return isWeekly ? pauses : { ...pauses, longestMs: Number.POSITIVE_INFINITY };
 }
 
+/** A run of a cron expression; epoch ms. */
+export interface CronRun {
+  /** The time that the expression names, or now at the start. */
+  readonly at: number;
+  readonly nextAt: number;
+  /** The latest next run that another process can have read from the same expression, unless its clock is wrong. */
+  readonly latestNextAt: number;
+}
+
 /** Returns the first run at or after a time within eight days, epoch ms; null if there is none. */
 export function firstRun(expression: string, fromMs: number): number | null {
   const { second, minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);

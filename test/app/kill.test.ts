@@ -50,8 +50,8 @@ function start(dataDir: string) {
   service.stderr.setEncoding("utf8").on("data", (text: string) => {
     warned += text;
   });
-  // On a busy machine Postgres may be slow. The service says so, and goes on.
-  const isSlow = /^.*"reason":"no answer within .*\n/gm;
+  // On a busy machine Postgres and the emulator may be slow. The service says so, and goes on.
+  const isSlow = /^.*("reason":"no answer within|"part":"emulator",.*"message":"not stopped in) .*\n/gm;
   return { service, exited, printed: () => printed, warned: () => warned.replaceAll(isSlow, "") };
 }
 

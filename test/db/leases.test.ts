@@ -118,7 +118,7 @@ test("a lease is renewed by its owner, late too, and not by a predecessor", asyn
 
 const SLOT = Date.UTC(2026, 10, 25, 12);
 const runs = (names: readonly string[], at = SLOT, pauseMs = 3_600_000) =>
-  names.map((name) => ({ name, at, nextAt: at + pauseMs }));
+  names.map((name) => ({ name, at, nextAt: at + pauseMs, latestNextAt: at + 2 * pauseMs }));
 const claim = async (claimed: ReturnType<typeof runs>) => [...(await claimRuns(database.db, claimed)).keys()];
 
 test("a run is claimed once among ten callers, and so is the next, and claims are counted", async () => {
@@ -145,12 +145,22 @@ test("each of many runs is claimed once among ten callers, in whatever order the
   expect(await claim(all)).toEqual(["tick.7"]);
 });
 
+/** A start of a replica at this time, with an hourly expression. */
+function start(at: number) {
+  const nextAt = at - (at % 3_600_000) + 3_600_000;
+  return { name: "hourly", at, nextAt, latestNextAt: nextAt + 3_600_000 };
+}
+
 test("a start between two runs claims nothing, and one after a missed run claims it", async () => {
   await claim(runs(["hourly"]));
-  expect(await claim([{ name: "hourly", at: SLOT + 60_000, nextAt: SLOT + 3_600_000 }])).toEqual([]);
-  expect(await claim([{ name: "hourly", at: SLOT + 4_000_000, nextAt: SLOT + 7_200_000 }])).toEqual([
-    "hourly",
-  ]);
+  expect(await claim([start(SLOT + 60_000)])).toEqual([]);
+  expect(await claim([start(SLOT + 4_000_000)])).toEqual(["hourly"]);
+});
+
+test("a start shortly before a run claims nothing once another has claimed that run, and the run stays claimed", async () => {
+  await claim(runs(["hourly"]));
+  expect(await claim([start(SLOT - 100)])).toEqual([]);
+  expect(await claim(runs(["hourly"]))).toEqual([]);
 });
 
 test("an expression that was made more frequent is due at once, among ten callers once", async () => {

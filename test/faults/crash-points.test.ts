@@ -73,7 +73,8 @@ test("F1, F2, F65: killed at every named point of every job, the next life goes 
     // A kill leaves most of the work, so the next victim of the job often needs no new work to die of.
     const isNext = survived.at(-1)?.startsWith(`${job} `) === true;
     let hasDied = isNext && (await kill(job, point, platformUrl));
-    if (!hasDied) {
+    // On a busy machine an earlier job may run into its deadline and leave no work for this one.
+    for (let attempt = 0; attempt < 4 && !hasDied; attempt += 1) {
       await prepare(job);
       hasDied = await kill(job, point, platformUrl);
     }

@@ -53,7 +53,11 @@ export interface JobQueue {
 
 /** @throws {Error} when two jobs share a name, at start rather than at the first enqueue. */
 export function createJobQueue(options: JobQueueOptions): JobQueue {
-  const { backend, onError, lockMs = LOCK_MS, clock = systemClock } = options;
+  const { backend, lockMs = LOCK_MS, clock = systemClock } = options;
+  let hasGivenUp = false;
+  const onError = (where: string, error: Error) => {
+    if (!hasGivenUp) options.onError(where, error);
+  };
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
   /** Closes every part. A part whose store is unreachable is reported to `onError` and skipped. */
@@ -185,6 +189,8 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
       await within(drained, graceMs / 2);
     }
     await within(closeAll(queues.values()), graceMs / 2);
+    // What is open still fails when its store ends next, which is no outage.
+    hasGivenUp = true;
   }
 
   return {

@@ -113,6 +113,25 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await expect(jobQueue.close(200)).resolves.toBeUndefined();
   });
 
+  test.skipIf(skipped)(
+    "a store that ends after the close is no outage, even if a job never ended",
+    async () => {
+      const stuck = recorder("left-behind", () => new Promise(() => {}));
+      const jobQueue = relayed([stuck.job]);
+      const witness = relayed([recorder("witness").job]);
+      for (const one of [jobQueue, witness]) one.startWorkers();
+      await jobQueue.enqueue(stuck.job.name, { zoneId: 1 }, "left");
+      await expect.poll(() => stuck.runs).toEqual([1]);
+      await jobQueue.close(200);
+      const before = [...jobQueue.errors];
+      await store.relay.cut();
+      onTestFinished(() => store.relay.restore());
+
+      await expect.poll(() => witness.errors).not.toEqual([]);
+      expect(jobQueue.errors).toEqual(before);
+    },
+  );
+
   test.skipIf(skipped)("a close before the first connection came about returns", async () => {
     await store.relay.cut();
     onTestFinished(() => store.relay.restore());

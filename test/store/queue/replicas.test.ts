@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { claimRuns } from "#db/postgres/leases.ts";
 import { leases } from "#db/schema/service.ts";
+import type { CronRun } from "#lib/cron.ts";
 import { createSchedule } from "#store/queue/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 
@@ -22,8 +23,8 @@ async function startReplicas(name: string): Promise<number> {
     const entry = {
       name,
       expression: "0 0 0 1 1 *",
-      run: async (at: number, nextAt: number) => {
-        const isClaimed = (await claimRuns(database.db, [{ name, at, nextAt }])).has(name);
+      run: async (run: CronRun) => {
+        const isClaimed = (await claimRuns(database.db, [{ name, ...run }])).has(name);
         asked += 1;
         if (isClaimed) enqueued += 1;
       },
@@ -50,8 +51,8 @@ test("F5: replicas whose expression fires every second enqueue each run once", a
   const name = "tick.secondly";
   const claimed: number[] = [];
   for (let replica = 0; replica < 3; replica += 1) {
-    const run = async (at: number, nextAt: number) => {
-      if ((await claimRuns(database.db, [{ name, at, nextAt }])).has(name)) claimed.push(at);
+    const run = async (run: CronRun) => {
+      if ((await claimRuns(database.db, [{ name, ...run }])).has(name)) claimed.push(run.at);
     };
     const entries = [{ name, expression: "* * * * * *", run }];
     const schedule = createSchedule({ entries, onError() {} });

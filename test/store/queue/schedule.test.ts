@@ -23,7 +23,7 @@ function start(expression = "*/30 * * * * *", run: () => Promise<void> = async (
       {
         name: "poll-events",
         expression,
-        run(at, nextAt) {
+        run({ at, nextAt }) {
           ran.push(sinceMidnight(Date.now()));
           times.push([sinceMidnight(at), sinceMidnight(nextAt)]);
           return run();
