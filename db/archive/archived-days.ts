@@ -36,10 +36,20 @@ export interface ArchivedDay extends Span {
   readonly zoneIds?: readonly number[];
   /** True for a copy of archive days. */
   readonly isCopy?: boolean;
+  /** True for an archive day whose file may be joined with those of other zones. */
+  readonly isSmall?: boolean;
   readonly events: ArchiveFile;
   readonly rows: number;
   /** Null if the day's records are past their retention. Row n belongs to row n of the events. */
   readonly records: ArchiveFile | null;
+}
+
+/** If a search reads several zones, files of the same hours with fewer events are joined: to open each takes longer than to read it. */
+export const JOINED_EVENTS = 10_000;
+
+/** Returns the condition that an events file may be joined with others. */
+export function isSmall({ rows, format }: Record<"rows" | "format", PgColumn>): SQL<boolean> {
+  return sql`(${rows} < ${JOINED_EVENTS} and ${format} = ${ARCHIVE_FORMAT})`;
 }
 
 /** Returns whether files of the archive are among these. Kept hours are events of the database. */
@@ -49,26 +59,26 @@ export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
 
 /**
  * Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest.
- * `without`: not the files of these days with fewer rows.
+ * Of the days of `joined`, without the small files.
  */
 export async function readArchivedDays(
   tx: Queryable,
   zoneIds: number | readonly number[],
   { from, to }: Span,
-  without: { readonly days: readonly string[]; readonly fewerRows: number } | null = null,
+  joined: readonly string[] = [],
 ): Promise<ArchivedDay[]> {
   const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
   const isReported = (damagedAt: PgColumn) => sql<boolean>`${damagedAt} is not null`;
   const isLeft =
-    without === null || without.days.length === 0
+    joined.length === 0
       ? sql``
-      : sql` and not (${e.day} = any(${sql.param([...without.days])}::date[]) and ${e.rows} < ${without.fewerRows}
-          and ${e.format} = ${ARCHIVE_FORMAT})`;
+      : sql` and not (${e.day} = any(${sql.param([...joined])}::date[]) and ${isSmall(e)})`;
   const found = await tx
     .select({
       zoneId: e.zoneId,
       day: e.day,
       rows: e.rows,
+      isSmall: isSmall(e),
       events: {
         path: e.path,
         sha256: e.sha256,
@@ -94,7 +104,7 @@ export async function readArchivedDays(
         and ${e.kind} = 'events' and ${e.retiredAt} is null${isLeft}`,
     )
     .orderBy(e.day, e.zoneId);
-  return found.flatMap(({ zoneId, day, rows, events, records }) => {
+  return found.flatMap(({ zoneId, day, rows, isSmall, events, records }) => {
     const startsAt = Date.parse(`${day}T00:00:00Z`);
     if (startsAt >= to) return [];
     return {
@@ -102,6 +112,7 @@ export async function readArchivedDays(
       from: startsAt,
       to: startsAt + DAY_MS,
       rows,
+      isSmall,
       events: { day, ...events },
       records: records === null ? null : { day, ...records },
     };

@@ -17,7 +17,7 @@ import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { hourChanges, wafEvents } from "../schema/events.ts";
 import type { ArchiveReader } from "./archive-reader.ts";
-import { type ArchivedDay, readArchivedDays } from "./archived-days.ts";
+import { type ArchivedDay, isSmall, JOINED_EVENTS, readArchivedDays } from "./archived-days.ts";
 import { eventFormat, quote, writeEventsFile } from "./day-files.ts";
 import { copyEvents } from "./day-source.ts";
 import { keptFolder, type NewFile, nameOf, type Run, runOf } from "./kept-files.ts";
@@ -27,8 +27,6 @@ import { inSearchView } from "./search-condition.ts";
 const MOST_EVENTS = 100_000;
 /** To open a smaller file takes longer than to copy its events. */
 const FEWEST_EVENTS = 500;
-/** If a search reads several zones, runs of the same hours with fewer events are put into one file, for the same reason. */
-const JOINED_EVENTS = 10_000;
 /** Files of the archive are joined from so many on. */
 const FEWEST_JOINED = 10;
 /** Longer than a change takes to commit, and than the clocks of two machines differ. */
@@ -58,10 +56,7 @@ export async function inKeptView<T>(
       const found = await kept.find(runs);
       const copied = [...found.keys()].flatMap(({ isCopy, from }) => (isCopy ? toDay(from) : []));
       // To read a row for each day of each zone takes longer than the search of many zones.
-      const archived = await readArchivedDays(tx, zoneIds, window, {
-        days: copied,
-        fewerRows: JOINED_EVENTS,
-      });
+      const archived = await readArchivedDays(tx, zoneIds, window, copied);
       const missing = mayCopy
         ? pickMissing(
             runs.filter((one) => !found.has(one)),
@@ -70,7 +65,7 @@ export async function inKeptView<T>(
         : [];
       if (missing.length > 0) {
         const sourcesOf = ({ isCopy, from }: Run) =>
-          archived.filter((day) => isCopy && day.from === from && isSmall(day));
+          archived.filter((day) => isCopy && day.from === from && day.isSmall);
         copying = copyRuns(
           client,
           files,
@@ -99,8 +94,6 @@ export async function inKeptView<T>(
   }
 }
 
-const isSmall = ({ rows, events }: ArchivedDay) => rows < JOINED_EVENTS && events.format === ARCHIVE_FORMAT;
-
 /** Returns the archive days of which so many zones have so few events that one file of them is worthwhile. */
 async function listSmallDays(tx: Queryable, zoneIds: readonly number[], { from, to }: Span): Promise<Run[]> {
   if (zoneIds.length < FEWEST_JOINED) return [];
@@ -110,7 +103,7 @@ async function listSmallDays(tx: Queryable, zoneIds: readonly number[], { from, 
     from ${archiveFiles} ${f}
     where ${f.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${f.kind} = 'events' and ${f.retiredAt} is null
       and ${f.day} between ${toDay(clampTime(from))}::date and ${toDay(clampTime(to))}::date
-      and ${f.rows} < ${JOINED_EVENTS} and ${f.format} = ${ARCHIVE_FORMAT}
+      and ${isSmall(f)}
     group by ${f.day} having count(*) >= ${FEWEST_JOINED}`);
   return rows.map(({ day, version, ...run }) => {
     const startsAt = Date.parse(day);

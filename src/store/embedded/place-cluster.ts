@@ -53,8 +53,9 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
   makeShared(path.dirname(folder));
   mkdirSync(folder);
   writeFileSync(path.join(folder, "owner"), pointer);
-  writeWhole(pointer, path.join(folder, "data"));
   chownSync(folder, user.uid, user.gid);
+  // Last: a start that is killed before leaves an orphan, and not a cluster that its user cannot enter.
+  writeWhole(pointer, path.join(folder, "data"));
   return { dataFolder: path.join(folder, "data"), home: usableHome };
 }
 
