@@ -8,7 +8,7 @@ import { createProcessIo, writeJsonLine, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { FILTER_HELP } from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
-import { gather, readZones } from "../options/read-options.ts";
+import { findChosen, gather, readZones } from "../options/read-options.ts";
 import { planAsked, toNativeRequest } from "../search/find-pages.ts";
 import { follow } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -30,11 +30,13 @@ than two zones. Filters are those of search, except method, which comes with the
 Examples:
   npm run -s longwatch -- tail
   npm run -s longwatch -- tail --zone 101 --since -10m
+  npm run -s longwatch -- tail --account agency-a
   npm run -s longwatch -- tail --filter action:eq:blocked --filter address:cidr:203.0.113.0/24
   npm run -s longwatch -- tail --query /wp-login --json | jq .fields.ip`;
 
 interface Flags {
   readonly zone?: readonly string[];
+  readonly account?: string;
   readonly since?: string;
   readonly query?: string;
   readonly filter?: readonly string[];
@@ -45,18 +47,26 @@ interface Flags {
 export function tailCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return allowRemote(storeCommand("tail", HELP, io))
     .option("--zone <ids>", "only these shield zones (default: all)", gather)
+    .option("--account <name>", "only the zones that this account has now, in the place of --zone")
     .option("--since <time>", "begin here: epoch ms, ISO-8601 or relative such as -10m (default: -1m)")
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")
     .option("--filter <field:op:value>", FILTER_HELP, gather)
     .option("--json", "print one JSON document per line")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
-        const zoneIds = readZones(read, flags.zone);
+        const chosen = readZones(read, flags.zone);
+        const { account } = flags;
+        if (account !== undefined && flags.zone !== undefined)
+          read.wrong("account", account, "left out beside --zone");
         const asked = readTailOptions(read, flags, io.clock());
         read.finish();
         if (asked === undefined) return;
         const { plan, request } = asked;
         const config = readConfig();
+        const zoneIds =
+          account === undefined
+            ? chosen
+            : (await findChosen(pickAsk(config, io, null), { text: "", account })).split(",").map(Number);
         const source =
           config.remote === null
             ? tailHere(readConfig, plan, zoneIds ?? [])

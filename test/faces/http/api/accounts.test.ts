@@ -6,6 +6,7 @@ import { coverageWindows } from "#db/schema/coverage.ts";
 import { loadSubject } from "#faces/cli/commands.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
+import { tailCommand } from "#faces/cli/tail/tail.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { NOW } from "#test/alerts/support.ts";
@@ -80,7 +81,21 @@ test("account names the zones of a list in the place of zone, within the rights 
   });
 });
 
-test("--account chooses the zones of coverage, search and export, here and of a service elsewhere", async () => {
+/** The command ends once it has printed the text. Events of the zones before are printed earlier. */
+function tailUntil(text: string): typeof tailCommand {
+  return (readConfig, io) => {
+    if (io === undefined) throw new Error("no streams");
+    const stop = new AbortController();
+    const write = io.stdout.write.bind(io.stdout);
+    io.stdout.write = ((chunk: string) => {
+      if (chunk.includes(text)) stop.abort();
+      return write(chunk);
+    }) as typeof write;
+    return tailCommand(readConfig, { ...io, interrupted: stop.signal });
+  };
+}
+
+test("--account chooses the zones of coverage, search, export and tail, here and of a service elsewhere", async () => {
   await ensurePartitions(world.database(), [toDay(NOW - HOUR_MS)]);
   const [ofShop, other] = [102, 101].map((zoneId) =>
     makeEvent({ occurredAt: NOW - HOUR_MS, logId: `of-${zoneId}` }),
@@ -112,6 +127,8 @@ test("--account chooses the zones of coverage, search and export, here and of a 
     const exported = await run(exportCommand, "--account", "shop", "--from", "-2h");
     expect(exported.out).toContain("of-102");
     expect(exported.out).not.toContain("of-101");
+    const tailed = await run(tailUntil("of-102"), "--account", "shop", "--since", "-2h", "--json");
+    expect([tailed.err, tailed.out.trimEnd().split("\n").length]).toEqual(["", 1]);
     const unknown = await run(searchCommand, "--account", "blog", "--from", "-2h");
     expect(unknown.err).toMatch(/--account "blog" must be an account of the service \(.*shop\)/);
     const both = await run(searchCommand, "--account", "shop", "--zone", "101", "--from", "-2h");
