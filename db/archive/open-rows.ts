@@ -2,14 +2,15 @@
 import { count, getTableName, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
+import { clampTime, DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
 import { toColumnSql } from "#model/fields.ts";
-import type { Span } from "#model/horizon.ts";
+import { type Span, toDay } from "#model/horizon.ts";
 import type { EventQuery } from "#model/search-condition.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { copyQuery, copyToFile } from "../postgres/copy.ts";
 import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
 import { cutOut } from "./archived-days.ts";
@@ -131,6 +132,7 @@ function toFoundEvent(row: FoundColumns): ArchivedEvent {
 }
 
 const w = alias(coverageWindows, "w");
+const f = alias(archiveFiles, "f");
 
 /** A part of a window and how many of its events match. */
 export interface OpenCount extends Span {
@@ -199,9 +201,7 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
       select ${epochMs(w.startsAt)} as from, ${w.storedCount}::float8 as total
       from ${coverageWindows} ${w}
       where ${w.zoneId} = ${zoneId}::integer and ${w.storedCount} > 0 and (${sql.join(isInside, sql` or `)})
-        and to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
-          select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
-          where i.inhparent = ${getTableName(wafEvents)}::regclass)`);
+        and ${isInPostgres()}`);
     counts.push(...found.rows.map(({ from, total }) => ({ from, to: from + HOUR_MS, total })));
   }
   for (const part of cut) {
@@ -213,6 +213,40 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
     if (total > 0) counts.push({ ...part, total });
   }
   return counts;
+}
+
+/** The hours of days that Postgres no longer has are not removed. */
+const isInPostgres = () => sql`to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
+  select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+  where i.inhparent = ${getTableName(wafEvents)}::regclass)`;
+
+/** The events of zones of a UTC day, of their files and of Postgres. */
+export interface DayCount extends OpenCount {
+  /** Whether a zone has a file of the day. */
+  readonly isArchived: boolean;
+}
+
+/** Counts the events of zones by day, without reading them. The span, epoch ms, consists of whole days. */
+export async function countDays(
+  tx: Queryable,
+  zoneIds: readonly number[],
+  { from, to }: Span,
+): Promise<DayCount[]> {
+  const zones = sql`any(${sql.param([...zoneIds])}::integer[])`;
+  const { rows } = await tx.execute<{ from: number; total: number; isArchived: boolean }>(sql`
+    with archived as materialized (
+      select ${f.zoneId}, ${f.day}, ${f.rows} as events from ${archiveFiles} ${f}
+      where ${f.zoneId} = ${zones} and ${f.kind} = 'events' and ${f.retiredAt} is null
+        and ${f.day} >= ${toDay(clampTime(from))}::date and ${f.day} < ${toDay(clampTime(to))}::date),
+    open as (
+      select ${w.zoneId}, (${w.startsAt} at time zone 'UTC')::date as day, ${w.storedCount} as events from ${coverageWindows} ${w}
+      where ${w.zoneId} = ${zones} and ${w.startsAt} >= ${toMoment(from)} and ${w.startsAt} < ${toMoment(to)}
+        and ${w.storedCount} > 0 and ${isInPostgres()})
+    select extract(epoch from day)::float8 * 1000 as from, sum(events)::float8 as total, bool_or(is_archived) as "isArchived"
+    from (select day, events, true as is_archived from archived
+      union all select day, events, false from open where (zone_id, day) not in (select zone_id, day from archived)) counted
+    group by day`);
+  return rows.map((row) => ({ ...row, to: row.from + DAY_MS }));
 }
 
 export interface OpenPart {

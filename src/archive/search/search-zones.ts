@@ -1,5 +1,5 @@
 /** Finds the events of a search in one zone or in several. */
-import type { SearchPlan } from "#archive/rules/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "#archive/rules/query/plan-search.ts";
 import type { ZonesRequest } from "#archive/rules/query/read-search.ts";
 import { prepareSource } from "#archive/rules/sql/event-source.ts";
 import {
@@ -12,12 +12,16 @@ import {
   readPlace,
 } from "#archive/rules/sql/zones-page.ts";
 import type { ArchivedDay } from "#db/archive/archived-days.ts";
+import { countDays, cutPage } from "#db/archive/open-rows.ts";
+import { inSearchView } from "#db/archive/search-condition.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { SearchColumn } from "#model/fields.ts";
+import { type Span, startOfDay } from "#model/horizon.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import { searchRecords } from "./find-rows.ts";
 import { type FoundEvent, type RecordDeps, readZoneRecords } from "./read-records.ts";
 import { readUnion } from "./read-union.ts";
-import { withoutKept } from "./searching.ts";
+import { type SearchDeps, withoutKept } from "./searching.ts";
 
 /** An event with its zone and its record, if the caller may see it. */
 export interface FoundRecord {
@@ -28,7 +32,7 @@ export interface FoundRecord {
 
 /**
  * Returns one page of the events of zones, newest first; those of one millisecond by log id and then by zone, and how many there are.
- * For several zones, one statement finds the times between which the page lies, and another one reads the events between them.
+ * For several zones, the times between which the page lies are found first, and then the events between them are read.
  * @throws {UsageError} if a search about the method would have to read too many records, or is about several zones
  */
 export async function searchZones(
@@ -41,14 +45,7 @@ export async function searchZones(
     const { rows, ...found } = await searchRecords(deps, { zoneId, plan, isMasked }, signal);
     return { ...found, rows: rows.map((row): FoundRecord => ({ zoneId, ...row })) };
   }
-  const { rows, source } = await readUnion(
-    deps,
-    zoneIds,
-    plan,
-    { columns: PLACE_COLUMNS, signal },
-    (events) => [...prepareSource(events), placePage(events, plan)],
-  );
-  const { total, place } = readPlace(rows);
+  const { total, place, source } = await findPage(deps, zoneIds, plan, signal);
   const events = place === null ? [] : await readEvents(deps, plan, place, signal);
   const records = isMasked ? [] : await readZoneRecords(deps, events, signal);
   const found = events.map(
@@ -63,6 +60,61 @@ export function isOneOf(
   texts: readonly string[],
 ): SearchPlan["clauses"][number] {
   return { columns, tests: [{ kind: "equals", texts }] };
+}
+
+interface Found {
+  /** Number of events on all pages. */
+  readonly total: number;
+  readonly place: PagePlace | null;
+  readonly source: SearchSource;
+}
+
+/**
+ * Without a filter, whole days are counted and not read, except those of the page. With a filter, the times of all events that pass it
+ * are read.
+ */
+async function findPage(
+  deps: SearchDeps,
+  zoneIds: readonly number[],
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<Found> {
+  const offset = plan.page * plan.pageSize;
+  const find = (span: Span, skip: number) => findPlace(deps, zoneIds, { ...plan, ...span }, skip, signal);
+  const whole = { from: Math.ceil(plan.from / DAY_MS) * DAY_MS, to: startOfDay(plan.to) };
+  if (plan.clauses.length > 0 || asksMethod(plan) || whole.from >= whole.to) return find(plan, offset);
+  const days = await inSearchView(deps.queries, signal, (tx) => countDays(tx, zoneIds, whole));
+  const newest = { from: whole.to, to: plan.to, ...(await find({ from: whole.to, to: plan.to }, offset)) };
+  const oldest = { from: plan.from, to: whole.from };
+  const parts = [...days, newest, { ...oldest, ...(await find(oldest, 0)) }];
+  const total = parts.reduce((sum, part) => sum + part.total, 0);
+  const isArchived = parts.some((part) => ("source" in part ? part.source === "archive" : part.isArchived));
+  const source = isArchived ? "archive" : "events";
+  const onPage = cutPage(parts, plan).map(({ segment }) => segment);
+  const [last, first] = [onPage[0], onPage.at(-1)];
+  if (last === undefined || first === undefined) return { total, place: null, source };
+  if (first === newest) return { total, place: newest.place, source };
+  const newer = parts.reduce((sum, part) => (part.from >= last.to ? sum + part.total : sum), 0);
+  const { place } = await find({ from: first.from, to: last.to }, offset - newer);
+  return { total, place, source };
+}
+
+/** Reads the times of all events of a span, to find the page behind the newest `skip`. */
+async function findPlace(
+  deps: SearchDeps,
+  zoneIds: readonly number[],
+  plan: SearchPlan,
+  skip: number,
+  signal: AbortSignal,
+): Promise<Found> {
+  const isEmpty = plan.from >= plan.to;
+  if (isEmpty) return { total: 0, place: null, source: "events" };
+  const options = { columns: PLACE_COLUMNS, signal };
+  const { rows, source } = await readUnion(deps, zoneIds, plan, options, (events) => [
+    ...prepareSource(events),
+    placePage(events, plan, skip),
+  ]);
+  return { ...readPlace(rows), source };
 }
 
 type ZoneEvent = FoundEvent & { readonly zoneId: number };

@@ -18,10 +18,11 @@ import { type ArchiveFolder, archiveDay, openFolder } from "../archive-folder.ts
 
 /** The first day is a file of the first two zones, and in Postgres of the third. All zones have events of the same milliseconds. */
 const ZONES = [101, 102, 103];
-const DAYS = ["2026-11-20", "2026-11-21"] as const;
+const DAYS = ["2026-11-20", "2026-11-21", "2026-11-22"] as const;
 const START = Date.parse(`${DAYS[0]}T00:00:00Z`);
-const PER_ZONE = 12;
-const STEP = (2 * DAY_MS) / PER_ZONE;
+const PER_ZONE = 18;
+const SPAN_MS = DAYS.length * DAY_MS;
+const STEP = SPAN_MS / PER_ZONE;
 const events = ZONES.flatMap((zoneId) =>
   Array.from({ length: PER_ZONE }, (_, index) => ({
     zoneId,
@@ -67,7 +68,7 @@ const deps = () => ({
 });
 
 function ask(body: object, zoneIds: readonly number[] = ZONES) {
-  const read = readSearch({ from: START, to: START + 2 * DAY_MS, ...body }, "search", "native");
+  const read = readSearch({ from: START, to: START + SPAN_MS, ...body }, "search", "native");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
   return narrowZones({ zoneIds, plan: planSearch(read.search), isMasked: false });
 }
@@ -79,11 +80,17 @@ test.each<[string, object, (event: WafEvent) => boolean]>([
     { filters: [{ field: "rule", op: "eq", value: ["942100"] }] },
     ({ ruleId }) => ruleId === "942100",
   ],
-  [
-    "the events of a cut window",
-    { from: START + STEP + 101, to: START + DAY_MS + STEP + 102 },
-    ({ occurredAt }) => occurredAt >= START + STEP + 101 && occurredAt < START + DAY_MS + STEP + 102,
-  ],
+  ...(
+    [
+      ["a window within two days", STEP + 101, DAY_MS + STEP + 102],
+      ["a window that cuts its first day and its last", STEP + 101, 2 * DAY_MS + STEP + 102],
+      ["a window that cuts its last day", 0, 2 * DAY_MS + STEP + 102],
+    ] as const
+  ).map(([what, from, to]): [string, object, (event: WafEvent) => boolean] => [
+    `the events of ${what}`,
+    { from: START + from, to: START + to },
+    ({ occurredAt }) => occurredAt >= START + from && occurredAt < START + to,
+  ]),
 ])(
   "the pages of several zones hold %s once, newest first, each with its zone and its record",
   async (_what, body, isAsked) => {

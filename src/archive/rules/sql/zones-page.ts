@@ -5,7 +5,7 @@ import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./to-condition.ts";
 
-type PagedPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "page" | "pageSize">;
+type PagedPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "pageSize">;
 
 /** The columns of a file that say where a page is. To read the ids of all events would take several times as long. */
 export const PLACE_COLUMNS = ["occurred_at", "zone_id"];
@@ -19,13 +19,12 @@ export interface PagePlace {
   readonly days: readonly (readonly [zoneId: number, day: number])[];
 }
 
-/** Returns the statement for the number of events and the place of the page of newest events. */
-export function placePage(source: EventSource, plan: PagedPlan): Piece {
-  const { page, pageSize } = plan;
+/** Returns the statement for the number of events and the place of the page that begins behind the newest `offset`. */
+export function placePage(source: EventSource, plan: PagedPlan, offset: number): Piece {
   return duck`with events as materialized (${selectEvents(source, plan, PLACE_COLUMNS)}),
-    page as (select occurred_at from events order by occurred_at desc limit ${pageSize} offset ${page * pageSize}),
+    page as (select occurred_at from events order by occurred_at desc limit ${plan.pageSize} offset ${offset}),
     ends as materialized (select min(occurred_at) as first, max(occurred_at) as last from page)
-    select json_array((select count(*) from events), epoch_ms(first), epoch_ms(last), ${page * pageSize} -
+    select json_array((select count(*) from events), epoch_ms(first), epoch_ms(last), ${offset} -
       (select count(*) from events where occurred_at > last), (select list(distinct [zone_id, epoch_ms(occurred_at) // ${DAY_MS}])
         from events where occurred_at between first and last)) from ends`;
 }
