@@ -108,9 +108,14 @@ export default function TimeSeries(props: TimeSeriesProps) {
         {series.map((one) => (
           <LegendName {...props} key={one.id} series={one} pointed={pointed} />
         ))}
-        {lines?.map(({ id, label, colour, values }) => (
+        {lines?.map(({ id, label, colour, isDashed = false, values }) => (
           <span key={id}>
-            <Swatch colour={colour} /> {label} <b>{showAt(values, pointed)}</b>
+            <span
+              className={classes["stroke"]}
+              style={{ borderTop: `2px ${isDashed ? "dashed" : "solid"} ${colour}` }}
+              aria-hidden="true"
+            />{" "}
+            {label} <b>{showAt(values, pointed)}</b>
           </span>
         ))}
         {incomplete?.some(Boolean) ? (
