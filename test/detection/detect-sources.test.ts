@@ -371,7 +371,8 @@ test("a flood of addresses and many known sources, which change, hold up nothing
   const ticks = world.createSourceDetector(undefined, () => known);
   /** The most time of the processor between two turns of the event loop: other processes do not count. */
   let longestMs = 0;
-  let [isRunning, last] = [true, process.threadCpuUsage()];
+  const first = process.threadCpuUsage();
+  let [isRunning, last] = [true, first];
   const turn = () => {
     const { user, system } = process.threadCpuUsage(last);
     longestMs = Math.max(longestMs, (user + system) / 1_000);
@@ -383,8 +384,10 @@ test("a flood of addresses and many known sources, which change, hold up nothing
   known = many("two");
   await world.tickThrough(ATTACK + 2, ATTACK + 3, ticks);
   isRunning = false;
+  const total = process.threadCpuUsage(first);
   expect((await world.readSpikes()).length).toBeGreaterThan(0);
-  expect(longestMs).toBeLessThan(70);
+  // Counted in one go, the flood takes an eighth. A machine may be slow, so no time is expected.
+  expect(longestMs).toBeLessThan((total.user + total.system) / 1_000 / 12);
 });
 
 test("a source that is added in a minute changes nothing before the next one, so a zone is counted anew once in it", async () => {
