@@ -52,7 +52,7 @@ import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
 import { openQueues, planEntries } from "./open-queues.ts";
-import { createFullDiskNotice, createOutageReports } from "./report-outages.ts";
+import { createFullDiskNotice, createOutageReports, reportLostConnections } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import { createVerifyCrawler } from "./verify-crawler.ts";
 import { viewService } from "./view-service.ts";
@@ -157,7 +157,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     url: databaseUrl.reveal(),
     max: 20,
     applicationName: WORK_SESSIONS,
-    onError: (error) => log.warn({ err: error }, "database connection lost"),
+    onError: reportLostConnections(log, "database connection lost"),
   });
   stack.defer("database", () => database.close());
   const clock = await openClock(database, log, stack, (error) => watchProbe(watch, error));

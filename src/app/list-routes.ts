@@ -21,6 +21,7 @@ import { addExportEvents, addNativeApi } from "#faces/http/routes/v1/native-api.
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/process.ts";
 import type { Secret } from "#lib/secret.ts";
+import { reportLostConnections } from "./report-outages.ts";
 
 /** Returns functions that add every route that takes a key. */
 export function listRoutes(
@@ -90,7 +91,7 @@ export function openQueryPool({ config, databaseUrl, log }: QueryPoolParts, stac
     statementTimeoutMs: config.http.queryTimeoutMs,
     idleInTransactionTimeoutMs: config.http.queryTimeoutMs,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
-    onError: (error) => log.warn({ err: error }, "query connection lost"),
+    onError: reportLostConnections(log, "query connection lost"),
   });
   stack.defer("queries", () => queries.close());
   return queries;

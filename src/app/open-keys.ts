@@ -32,6 +32,7 @@ import {
 } from "#model/access-key.ts";
 import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
 import { grantAgain } from "#people/keys/grant-person.ts";
+import { reportLostConnections } from "./report-outages.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;
@@ -60,7 +61,7 @@ export function openKeys({ databaseUrl, log, accounts }: KeysParts, stack: StopS
     statementTimeoutMs: TIMEOUT_MS,
     lockTimeoutMs: TIMEOUT_MS,
     connectTimeoutMs: TIMEOUT_MS,
-    onError: (error) => log.warn({ err: error }, "key database connection lost"),
+    onError: reportLostConnections(log, "key database connection lost"),
   });
   stack.defer("keys", () => database.close());
   const onUsed = createLastUsed({

@@ -1,6 +1,6 @@
 /** Reports outages of Postgres, the queue and the disk. */
 
-import type { Clock } from "#lib/clock.ts";
+import { type Clock, systemClock } from "#lib/clock.ts";
 import { describeDisk, formatBytes, isFullDisk, readDiskSpace } from "#lib/disk.ts";
 import { messageOf, toError } from "#lib/errors.ts";
 import { explainTlsFailure } from "#lib/http.ts";
@@ -67,6 +67,15 @@ function headlineOf({ reason, lines, isDiskFull }: PostgresOutage, dataDir: stri
     return `${MEANING}. Its disk is full: ${describeDisk(space)}. Free space or enlarge the disk`;
   const last = lines.at(-1);
   return `${MEANING}. Postgres ended with ${reason}${last === undefined ? "" : `; its last error: ${last}`}`;
+}
+
+/** Reports each lost connection of a pool, the same error at most once a minute: a server that ends loses dozens at once. */
+export function reportLostConnections(log: Log, message: string): (error: Error) => void {
+  const report = createRateLimitedReport(
+    (_where, err, leftOut) => log.warn({ err, leftOut }, message),
+    systemClock,
+  );
+  return (error) => report("", error);
 }
 
 /** States of the queue's store that end without a change of Longwatch, by what their errors say. */

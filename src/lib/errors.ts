@@ -50,6 +50,8 @@ export function messageOf(error: Error): string {
   if (!isFailedQuery(error)) return error.message;
   const { cause } = error;
   if (!(cause instanceof Error)) return "a query failed";
+  // A connection that fails in its first query fails the query that waits for it.
+  if (isFailedQuery(cause)) return messageOf(cause);
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : cause.name;
   // If a name has several addresses that all fail, there is no message.
   return cause.message === "" ? code : cause.message;

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { openQueues } from "#app/open-queues.ts";
-import { createQueueOutageReports } from "#app/report-outages.ts";
+import { createQueueOutageReports, reportLostConnections } from "#app/report-outages.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
@@ -23,6 +23,14 @@ function collect() {
   const log = createLog({ level: "info", stream: { write: (line) => written.push(line) } });
   return { log, written, lines: () => written.map((line) => JSON.parse(line) as Line) };
 }
+
+test("the connections that a server's end costs are one line", () => {
+  const { log, lines } = collect();
+  const report = reportLostConnections(log, "database connection lost");
+  for (let lost = 0; lost < 20; lost += 1) report(new Error("Connection terminated unexpectedly"));
+
+  expect(lines()).toMatchObject([{ msg: "database connection lost", leftOut: 0 }]);
+});
 
 /** The queues of a service that enqueues a job again and again. */
 function openBusyQueues(url: string, jobs: readonly AnyJob[]) {

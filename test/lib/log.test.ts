@@ -159,3 +159,16 @@ test("a line for people breaks at words where the terminal ends, and never insid
   );
   expect(prettyLine(line, false).trimEnd()).not.toContain("\n");
 });
+
+test("of a failed query the cause is written and no parameter, also if the connection had failed in another query", () => {
+  const failed = (cause: Error) =>
+    Object.assign(new Error("Failed query: insert\nparams: canary", { cause }), {
+      query: "insert",
+      params: ["canary"],
+    });
+  const { log, lines, fields } = capture();
+  log.warn({ err: failed(failed(new Error("Connection terminated"))) }, "tick failed");
+
+  expect(fields()).toMatchObject({ err: { message: "Connection terminated", query: "insert" } });
+  expect(lines.join()).not.toContain("canary");
+});

@@ -41,8 +41,11 @@ const REMEDIES: Record<string, string> = {
   "42501": "grant the right to the role of DATABASE_URL (docs/database-roles.sql)",
   "53100": "the disk of the Postgres server is full: free space on it or enlarge it",
   "53300": "raise max_connections, or run fewer replicas",
+  "57P01": "try again in a moment",
   "57P03": "try again in a moment",
 };
+/** What the driver says of a connection that has ended. */
+const LOST = /^(Connection terminated|no answer within|timeout exceeded when trying to connect)/;
 const MISSING = new Set(["42P01", "42703"]);
 
 /** Returns one line about a failure of the database with the next step, or null for any other failure. */
@@ -65,7 +68,10 @@ export function describePostgresFailure(thrown: unknown): string | null {
     return `Postgres${place} cannot be reached (${code}): check that it runs and that DATABASE_URL is correct`;
   }
   const state = readSqlState(thrown);
-  if (state === null) return null;
+  if (state === null) {
+    const lost = eachCause(thrown).find(({ message }) => LOST.test(message));
+    return lost === undefined ? null : `Postgres: ${escapeText(lost.message)}: check that it runs`;
+  }
   if (MISSING.has(state))
     return asCalled(
       "the database lacks the tables of this version: run npm run -s longwatch -- migrate with its DATABASE_URL, or start the service once (npm start)",

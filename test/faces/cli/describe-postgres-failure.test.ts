@@ -37,6 +37,13 @@ test.each<[string, unknown, string]>([
     "Postgres: could not extend file: No space left on device (53100): the disk of the Postgres server is full: free space on it or enlarge it",
   ],
   [
+    "a connection that ended in the first query of its session",
+    new Error("Failed query: select 1", {
+      cause: new Error("Failed query: insert", { cause: new Error("Connection terminated unexpectedly") }),
+    }),
+    "Postgres: Connection terminated unexpectedly: check that it runs",
+  ],
+  [
     "missing tables",
     failure({ code: "42P01" }),
     "the database lacks the tables of this version: run npm run -s longwatch -- migrate with its DATABASE_URL, or start the service once (npm start)",
