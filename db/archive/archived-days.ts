@@ -1,5 +1,5 @@
 /** The days of the archive and their files. */
-import { and, eq, gt, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableName, gt, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { formatIso } from "#lib/format.ts";
 import { clampTime, DAY_MS } from "#lib/units.ts";
@@ -11,6 +11,7 @@ import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
+import { wafEvents } from "../schema/events.ts";
 import { isStored } from "./hot-days.ts";
 import { toMoment } from "./search-condition.ts";
 
@@ -57,6 +58,25 @@ export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
   return days.some(({ events, isCopy }) => events.kept === undefined || isCopy) ? "archive" : "events";
 }
 
+/** Returns the condition that a UTC day has a part of the span. */
+export function isDayOf(day: PgColumn | SQL, { from, to }: Span): SQL {
+  return sql`${day} between ${toDay(clampTime(from))}::date and ${toDay(clampTime(to))}::date`;
+}
+
+/** Returns the CTEs `p`, the partitions of events, and `days`, those days of zones in a span that are in Postgres and in no file. */
+export function openDays(zoneIds: readonly number[], window: Span): SQL {
+  const zones = sql`${sql.param([...zoneIds])}::integer[]`;
+  return sql`p as materialized (
+      select i.inhrelid as oid, to_date(right(r.relname, 8), 'YYYYMMDD') as day
+      from pg_inherits i join pg_class r on r.oid = i.inhrelid
+      where i.inhparent = ${getTableName(wafEvents)}::regclass offset 0),
+    days as materialized (
+      select zone, day, oid, day::timestamp at time zone 'UTC' as from_at from p cross join unnest(${zones}) as zone
+      where ${isDayOf(sql`day`, window)} and (zone, day) not in (
+        select ${e.zoneId}, ${e.day} from ${archiveFiles} ${e}
+        where ${e.zoneId} = any(${zones}) and ${e.day} >= (select min(day) from p) and ${e.kind} = 'events' and ${e.retiredAt} is null))`;
+}
+
 /**
  * Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest.
  * Of the days of `joined`, without the small files.
@@ -64,10 +84,9 @@ export function sourceOf(days: readonly ArchivedDay[]): SearchSource {
 export async function readArchivedDays(
   tx: Queryable,
   zoneIds: number | readonly number[],
-  { from, to }: Span,
+  window: Span,
   joined: readonly string[] = [],
 ): Promise<ArchivedDay[]> {
-  const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
   const isReported = (damagedAt: PgColumn) => sql<boolean>`${damagedAt} is not null`;
   const isLeft =
     joined.length === 0
@@ -100,13 +119,13 @@ export async function readArchivedDays(
       sql`${r.zoneId} = ${e.zoneId} and ${r.day} = ${e.day} and ${r.kind} = 'records' and ${r.retiredAt} is null`,
     )
     .where(
-      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${e.day} between ${first}::date and ${end}::date
+      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${isDayOf(e.day, window)}
         and ${e.kind} = 'events' and ${e.retiredAt} is null${isLeft}`,
     )
     .orderBy(e.day, e.zoneId);
   return found.flatMap(({ zoneId, day, rows, isSmall, events, records }) => {
     const startsAt = Date.parse(`${day}T00:00:00Z`);
-    if (startsAt >= to) return [];
+    if (startsAt >= window.to) return [];
     return {
       zoneId,
       from: startsAt,
@@ -125,12 +144,11 @@ export async function countArchived(
   zoneIds: number | readonly number[],
   span: Span,
 ): Promise<number> {
-  const [first, end] = [span.from, span.to].map((ms) => toDay(clampTime(ms)));
   const [counted] = await db
     .select({ rows: sql<number>`coalesce(sum(${e.rows}), 0)::float8` })
     .from(e)
     .where(
-      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${e.day} between ${first}::date and ${end}::date
+      sql`${e.zoneId} = any(${sql.param([zoneIds].flat())}::integer[]) and ${isDayOf(e.day, span)}
         and ${e.day} < ${formatIso(clampTime(span.to))}::timestamptz at time zone 'UTC' and ${e.kind} = 'events' and ${e.retiredAt} is null`,
     );
   return counted?.rows ?? 0;

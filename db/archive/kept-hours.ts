@@ -5,19 +5,26 @@
 import { createHash } from "node:crypto";
 import { readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
-import { getTableName, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { clampTime, DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { type Span, toDay } from "#model/horizon.ts";
 import type { Database, Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
-import { hourChanges, wafEvents } from "../schema/events.ts";
+import { hourChanges } from "../schema/events.ts";
 import type { ArchiveReader } from "./archive-reader.ts";
-import { type ArchivedDay, isSmall, JOINED_EVENTS, readArchivedDays } from "./archived-days.ts";
+import {
+  type ArchivedDay,
+  isDayOf,
+  isSmall,
+  JOINED_EVENTS,
+  openDays,
+  readArchivedDays,
+} from "./archived-days.ts";
 import { eventFormat, quote, writeEventsFile } from "./day-files.ts";
 import { copyEvents } from "./day-source.ts";
 import { keptFolder, type NewFile, nameOf, type Run, runOf } from "./kept-files.ts";
@@ -95,15 +102,14 @@ export async function inKeptView<T>(
 }
 
 /** Returns the archive days of which so many zones have so few events that one file of them is worthwhile. */
-async function listSmallDays(tx: Queryable, zoneIds: readonly number[], { from, to }: Span): Promise<Run[]> {
+async function listSmallDays(tx: Queryable, zoneIds: readonly number[], window: Span): Promise<Run[]> {
   if (zoneIds.length < FEWEST_JOINED) return [];
   const { rows } = await tx.execute<{ day: string; zoneIds: number[]; rows: number; version: string }>(sql`
     select ${f.day}::text, array_agg(${f.zoneId} order by ${f.zoneId}) as "zoneIds", sum(${f.rows})::float8 as rows,
       md5(string_agg(${f.path}, ',' order by ${f.zoneId})) as version
     from ${archiveFiles} ${f}
     where ${f.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${f.kind} = 'events' and ${f.retiredAt} is null
-      and ${f.day} between ${toDay(clampTime(from))}::date and ${toDay(clampTime(to))}::date
-      and ${isSmall(f)}
+      and ${isDayOf(f.day, window)} and ${isSmall(f)}
     group by ${f.day} having count(*) >= ${FEWEST_JOINED}`);
   return rows.map(({ day, version, ...run }) => {
     const startsAt = Date.parse(day);
@@ -212,16 +218,7 @@ async function listRuns(tx: Queryable, zoneIds: readonly number[], window: Span)
     rows: number;
     version: string;
   }>(sql`
-    with p as materialized (
-      select i.inhrelid as oid, to_date(right(r.relname, 8), 'YYYYMMDD') as day
-      from pg_inherits i join pg_class r on r.oid = i.inhrelid
-      where i.inhparent = ${getTableName(wafEvents)}::regclass offset 0),
-    days as materialized (
-      select zone, day, oid, day::timestamp at time zone 'UTC' as from_at
-      from p cross join unnest(${sql.param([...zoneIds])}::integer[]) as zone
-      where day between ${toDay(clampTime(window.from))}::date and ${toDay(clampTime(window.to))}::date
-        and (zone, day) not in (select ${f.zoneId}, ${f.day} from ${archiveFiles} ${f}
-          where ${f.zoneId} = ${zones} and ${f.day} >= (select min(day) from p) and ${f.kind} = 'events' and ${f.retiredAt} is null)),
+    with ${openDays(zoneIds, window)},
     changes as materialized (
       select ${c.zoneId}, ${c.startsAt}, count(*) as changes, max(${c.changedAt}) as changed_at from ${hourChanges} ${c}
       where ${c.zoneId} = ${zones} and ${c.startsAt} >= (select min(from_at) from days) group by 1, 2),

@@ -2,9 +2,9 @@
 import { count, getTableName, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { clampTime, DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
+import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
 import { toColumnSql } from "#model/fields.ts";
-import { type Span, toDay } from "#model/horizon.ts";
+import type { Span } from "#model/horizon.ts";
 import type { EventQuery } from "#model/search-condition.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
@@ -13,7 +13,7 @@ import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive.ts";
 import { coverageWindows } from "../schema/coverage.ts";
 import { wafEvents } from "../schema/events.ts";
-import { cutOut } from "./archived-days.ts";
+import { cutOut, isDayOf, openDays } from "./archived-days.ts";
 import { isAsked, isAskedOf, toMoment, type ZoneSpans } from "./search-condition.ts";
 
 const e = alias(wafEvents, "e");
@@ -201,7 +201,9 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
       select ${epochMs(w.startsAt)} as from, ${w.storedCount}::float8 as total
       from ${coverageWindows} ${w}
       where ${w.zoneId} = ${zoneId}::integer and ${w.storedCount} > 0 and (${sql.join(isInside, sql` or `)})
-        and ${isInPostgres()}`);
+        and to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
+          select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+          where i.inhparent = ${getTableName(wafEvents)}::regclass)`);
     counts.push(...found.rows.map(({ from, total }) => ({ from, to: from + HOUR_MS, total })));
   }
   for (const part of cut) {
@@ -215,11 +217,6 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
   return counts;
 }
 
-/** The hours of days that Postgres no longer has are not removed. */
-const isInPostgres = () => sql`to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
-  select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
-  where i.inhparent = ${getTableName(wafEvents)}::regclass)`;
-
 /** The events of zones of a UTC day, of their files and of Postgres. */
 export interface DayCount extends OpenCount {
   /** Whether a zone has a file of the day. */
@@ -232,19 +229,18 @@ export async function countDays(
   zoneIds: readonly number[],
   { from, to }: Span,
 ): Promise<DayCount[]> {
-  const zones = sql`any(${sql.param([...zoneIds])}::integer[])`;
+  const window = { from, to: to - 1 };
   const { rows } = await tx.execute<{ from: number; total: number; isArchived: boolean }>(sql`
-    with archived as materialized (
-      select ${f.zoneId}, ${f.day}, ${f.rows} as events from ${archiveFiles} ${f}
-      where ${f.zoneId} = ${zones} and ${f.kind} = 'events' and ${f.retiredAt} is null
-        and ${f.day} >= ${toDay(clampTime(from))}::date and ${f.day} < ${toDay(clampTime(to))}::date),
-    open as (
-      select ${w.zoneId}, (${w.startsAt} at time zone 'UTC')::date as day, ${w.storedCount} as events from ${coverageWindows} ${w}
-      where ${w.zoneId} = ${zones} and ${w.startsAt} >= ${toMoment(from)} and ${w.startsAt} < ${toMoment(to)}
-        and ${w.storedCount} > 0 and ${isInPostgres()})
+    with ${openDays(zoneIds, window)}
     select extract(epoch from day)::float8 * 1000 as from, sum(events)::float8 as total, bool_or(is_archived) as "isArchived"
-    from (select day, events, true as is_archived from archived
-      union all select day, events, false from open where (zone_id, day) not in (select zone_id, day from archived)) counted
+    from (
+      select ${f.day}, ${f.rows} as events, true as is_archived from ${archiveFiles} ${f}
+      where ${f.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${f.kind} = 'events' and ${f.retiredAt} is null
+        and ${isDayOf(f.day, window)}
+      union all
+      select day, w.events, false from days cross join lateral (
+        select coalesce(sum(${w.storedCount}), 0) as events from ${coverageWindows} ${w}
+        where ${w.zoneId} = zone and ${w.startsAt} >= from_at and ${w.startsAt} < from_at + interval '1 day') w) counted
     group by day`);
   return rows.map((row) => ({ ...row, to: row.from + DAY_MS }));
 }
