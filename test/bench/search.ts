@@ -6,6 +6,7 @@ import { ASKED_ZONE } from "./search/day-events.ts";
 import { listQuestions } from "./search/questions.ts";
 import { type ArchiveFigures, readArchiveFigures } from "./search/read-archive-figures.ts";
 import { type TimedExport, timeExport } from "./search/time-export.ts";
+import { type TimedFind, timeFinds } from "./search/time-finds.ts";
 import { type AnsweringMemory, timeMemory } from "./search/time-memory.ts";
 import { type TimedQuestion, timeQuestions } from "./search/time-questions.ts";
 
@@ -19,6 +20,9 @@ export interface SearchBenchOptions {
   readonly onProgress: (done: number, what: string) => void;
 }
 
+/** An export takes a tenth of a second, and the first ones run code that is not compiled yet. */
+const FEWEST_EXPORTS = 20;
+
 /** The results for one data set. */
 export interface SearchBenchResult {
   readonly events: number;
@@ -26,6 +30,7 @@ export interface SearchBenchResult {
   readonly archived: ArchiveFigures;
   readonly memory: AnsweringMemory;
   readonly exported: TimedExport;
+  readonly finds: readonly TimedFind[];
 }
 
 /** The questions over every data set, one after the other. */
@@ -55,7 +60,8 @@ async function benchDataSet(events: number, options: SearchBenchOptions): Promis
         set,
         slowest.map(({ question }) => question),
       ),
-      exported: await timeExport(set, { repeats, onProgress: say }),
+      exported: await timeExport(set, { repeats: Math.max(repeats, FEWEST_EXPORTS), onProgress: say }),
+      finds: await timeFinds(set, { repeats, onProgress: say }),
     };
   } finally {
     await set.close();

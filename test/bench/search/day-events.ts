@@ -11,6 +11,7 @@ const ZONES: readonly (readonly [zoneId: number, share: number])[] = [
   [104, 0.05],
 ];
 export const ASKED_ZONE = 101;
+export const ALL_ZONES = ZONES.map(([zoneId]) => zoneId);
 /** In the URL of about one event in 50,000. */
 export const RARE_TEXT = "xk9q7zr";
 const RARE_SHARE = 1 / 50_000;

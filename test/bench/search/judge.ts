@@ -5,7 +5,14 @@ import type { QuestionKind } from "./questions.ts";
 import type { TimedQuestion } from "./time-questions.ts";
 
 /** Every promise about searches against DuckDB over the same events. Ratios are taken repeat by repeat. */
-export function judgeSearch({ events, questions, exported, archived, memory }: SearchBenchResult): Verdict[] {
+export function judgeSearch({
+  events,
+  questions,
+  exported,
+  finds,
+  archived,
+  memory,
+}: SearchBenchResult): Verdict[] {
   const ofKind = (kind: QuestionKind) => questions.filter(({ question }) => question.kind === kind);
   const slow = questions.filter(({ duckMs }) => percentile(duckMs, 0.5) > NOTICEABLE_MS);
   return [
@@ -23,6 +30,7 @@ export function judgeSearch({ events, questions, exported, archived, memory }: S
       atLeast(0.8),
       exported.archive.map((rate, repeat) => rate / (exported.copy[repeat] ?? Number.NaN)),
     ),
+    ...finds.map(({ name, days, ms }) => judge(name, atMostMs(days > 7 ? 3_000 : 300), ms)),
   ];
 }
 
