@@ -17,17 +17,13 @@ export async function createTestDatabase(template = "template1", more = ""): Pro
   return { url: url.href, drop: () => asSuperuser(`DROP DATABASE ${name} WITH (FORCE)`) };
 }
 
-/** One connection for each worker: to open one costs as much as to copy the database. */
-let admin: pg.Pool | null = null;
-
 async function asSuperuser(statement: string): Promise<void> {
-  admin ??= openAdmin();
-  await admin.query(statement);
-}
-
-function openAdmin(): pg.Pool {
-  const connectionString = inject("postgresUrl");
-  const pool = new pg.Pool({ connectionString, max: 1, idleTimeoutMillis: 60_000, allowExitOnIdle: true });
-  pool.on("error", () => undefined);
-  return pool;
+  const client = new pg.Client({ connectionString: inject("postgresUrl") });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
 }
