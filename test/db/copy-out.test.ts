@@ -17,6 +17,7 @@ const LATE_MS = 20;
 /** Returns a connection of a pool. Dropping the database may end it while it closes, which is no failure. */
 async function openClient(connectionString: string): Promise<pg.PoolClient> {
   const pool = new pg.Pool({ connectionString });
+  pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   const client = await pool.connect();
   client.on("error", () => undefined);
