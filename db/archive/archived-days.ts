@@ -79,7 +79,7 @@ export function openDays(zoneIds: readonly number[], window: Span): SQL {
 
 /**
  * Returns the archive days of a zone, or of several, that a span touches, oldest first, as this transaction sees the manifest.
- * Of the days of `joined`, without the small files.
+ * A small file is left out if its day is one of `joined`, because a joined file has its events.
  */
 export async function readArchivedDays(
   tx: Queryable,

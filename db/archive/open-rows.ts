@@ -5,6 +5,7 @@ import type pg from "pg";
 import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
 import { toColumnSql } from "#model/fields.ts";
 import type { Span } from "#model/horizon.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import type { EventQuery } from "#model/search-condition.ts";
 import { type ArchivedEvent, EVENT_TEXTS, type EventKey, toArchivedEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
@@ -219,8 +220,8 @@ async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]
 
 /** The events of zones of a UTC day, of their files and of Postgres. */
 export interface DayCount extends OpenCount {
-  /** Whether a zone has a file of the day. */
-  readonly isArchived: boolean;
+  /** `archive` if a zone has a file of the day. */
+  readonly source: SearchSource;
 }
 
 /** Counts the events of zones by day, without reading them. The span, epoch ms, consists of whole days. */
@@ -230,15 +231,15 @@ export async function countDays(
   { from, to }: Span,
 ): Promise<DayCount[]> {
   const window = { from, to: to - 1 };
-  const { rows } = await tx.execute<{ from: number; total: number; isArchived: boolean }>(sql`
+  const { rows } = await tx.execute<{ from: number; total: number; source: SearchSource }>(sql`
     with ${openDays(zoneIds, window)}
-    select extract(epoch from day)::float8 * 1000 as from, sum(events)::float8 as total, bool_or(is_archived) as "isArchived"
+    select extract(epoch from day)::float8 * 1000 as from, sum(events)::float8 as total, min(source) as source
     from (
-      select ${f.day}, ${f.rows} as events, true as is_archived from ${archiveFiles} ${f}
+      select ${f.day}, ${f.rows} as events, 'archive' as source from ${archiveFiles} ${f}
       where ${f.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${f.kind} = 'events' and ${f.retiredAt} is null
         and ${isDayOf(f.day, window)}
       union all
-      select day, w.events, false from days cross join lateral (
+      select day, w.events, 'events' from days cross join lateral (
         select coalesce(sum(${w.storedCount}), 0) as events from ${coverageWindows} ${w}
         where ${w.zoneId} = zone and ${w.startsAt} >= from_at and ${w.startsAt} < from_at + interval '1 day') w) counted
     group by day`);

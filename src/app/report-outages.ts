@@ -72,10 +72,10 @@ function headlineOf({ reason, lines, isDiskFull }: PostgresOutage, dataDir: stri
 /** Reports each lost connection of a pool, the same error at most once a minute: a server that ends loses dozens at once. */
 export function reportLostConnections(log: Log, message: string): (error: Error) => void {
   const report = createRateLimitedReport(
-    (_where, err, leftOut) => log.warn({ err, leftOut }, message),
+    (what, err, leftOut) => log.warn({ err, leftOut }, what),
     systemClock,
   );
-  return (error) => report("", error);
+  return (error) => report(message, error);
 }
 
 /** States of the queue's store that end without a change of Longwatch, by what their errors say. */

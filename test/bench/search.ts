@@ -5,8 +5,7 @@ import { type DataSet, openDataSet } from "./search/data-set.ts";
 import { ASKED_ZONE } from "./search/day-events.ts";
 import { listQuestions } from "./search/questions.ts";
 import { type ArchiveFigures, readArchiveFigures } from "./search/read-archive-figures.ts";
-import { type TimedExport, timeExport } from "./search/time-export.ts";
-import { type TimedFind, timeFinds } from "./search/time-finds.ts";
+import { type TimedExport, type TimedFind, timeExport, timeFinds } from "./search/time-http.ts";
 import { type AnsweringMemory, timeMemory } from "./search/time-memory.ts";
 import { type TimedQuestion, timeQuestions } from "./search/time-questions.ts";
 

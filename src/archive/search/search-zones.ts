@@ -80,16 +80,18 @@ async function findPage(
   signal: AbortSignal,
 ): Promise<Found> {
   const offset = plan.page * plan.pageSize;
-  const find = (span: Span, skip: number) => findPlace(deps, zoneIds, { ...plan, ...span }, skip, signal);
+  const find = async (span: Span, skip: number) => ({
+    ...span,
+    ...(await findPlace(deps, zoneIds, { ...plan, ...span }, skip, signal)),
+  });
   const whole = { from: Math.ceil(plan.from / DAY_MS) * DAY_MS, to: startOfDay(plan.to) };
   if (plan.clauses.length > 0 || asksMethod(plan) || whole.from >= whole.to) return find(plan, offset);
   const days = await inSearchView(deps.queries, signal, (tx) => countDays(tx, zoneIds, whole));
-  const newest = { from: whole.to, to: plan.to, ...(await find({ from: whole.to, to: plan.to }, offset)) };
-  const oldest = { from: plan.from, to: whole.from };
-  const parts = [...days, newest, { ...oldest, ...(await find(oldest, 0)) }];
+  const newest = await find({ from: whole.to, to: plan.to }, offset);
+  const oldest = await find({ from: plan.from, to: whole.from }, 0);
+  const parts = [...days, newest, oldest];
   const total = parts.reduce((sum, part) => sum + part.total, 0);
-  const isArchived = parts.some((part) => ("source" in part ? part.source === "archive" : part.isArchived));
-  const source = isArchived ? "archive" : "events";
+  const source = parts.some((part) => part.source === "archive") ? "archive" : "events";
   const onPage = cutPage(parts, plan).map(({ segment }) => segment);
   const [last, first] = [onPage[0], onPage.at(-1)];
   if (last === undefined || first === undefined) return { total, place: null, source };
@@ -107,8 +109,7 @@ async function findPlace(
   skip: number,
   signal: AbortSignal,
 ): Promise<Found> {
-  const isEmpty = plan.from >= plan.to;
-  if (isEmpty) return { total: 0, place: null, source: "events" };
+  if (plan.from >= plan.to) return { total: 0, place: null, source: "events" };
   const options = { columns: PLACE_COLUMNS, signal };
   const { rows, source } = await readUnion(deps, zoneIds, plan, options, (events) => [
     ...prepareSource(events),

@@ -44,7 +44,7 @@ const REMEDIES: Record<string, string> = {
   "57P01": "try again in a moment",
   "57P03": "try again in a moment",
 };
-/** What the driver says of a connection that has ended. */
+/** The driver's messages about a lost connection. */
 const LOST = /^(Connection terminated|no answer within|timeout exceeded when trying to connect)/;
 const MISSING = new Set(["42P01", "42703"]);
 

@@ -54,9 +54,9 @@ export interface JobQueue {
 /** @throws {Error} when two jobs share a name, at start rather than at the first enqueue. */
 export function createJobQueue(options: JobQueueOptions): JobQueue {
   const { backend, lockMs = LOCK_MS, clock = systemClock } = options;
-  let hasGivenUp = false;
+  let isClosed = false;
   const onError = (where: string, error: Error) => {
-    if (!hasGivenUp) options.onError(where, error);
+    if (!isClosed) options.onError(where, error);
   };
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
@@ -189,8 +189,8 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
       await within(drained, graceMs / 2);
     }
     await within(closeAll(queues.values()), graceMs / 2);
-    // What is open still fails when its store ends next, which is no outage.
-    hasGivenUp = true;
+    // A stop ends the store next. The parts that are still open fail then, and no outage is reported.
+    isClosed = true;
   }
 
   return {

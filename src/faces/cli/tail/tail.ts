@@ -8,7 +8,7 @@ import { createProcessIo, writeJsonLine, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { FILTER_HELP } from "../edge/read-search.ts";
 import { allowRemote, pickAsk } from "../operations/remote-commands.ts";
-import { findChosen, gather, readZones } from "../options/read-options.ts";
+import { findChosen, gather, readZoneChoice, readZones } from "../options/read-options.ts";
 import { planAsked, toNativeRequest } from "../search/find-pages.ts";
 import { follow } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -56,17 +56,17 @@ export function tailCommand(readConfig: () => Config, io: StoreIo = createProces
       storeAction<Flags>(io, async (flags, read) => {
         const chosen = readZones(read, flags.zone);
         const { account } = flags;
-        if (account !== undefined && flags.zone !== undefined)
-          read.wrong("account", account, "left out beside --zone");
+        const ofAccount =
+          account === undefined ? null : readZoneChoice(read, { zone: flags.zone?.join(), account });
         const asked = readTailOptions(read, flags, io.clock());
         read.finish();
         if (asked === undefined) return;
         const { plan, request } = asked;
         const config = readConfig();
         const zoneIds =
-          account === undefined
+          ofAccount === null
             ? chosen
-            : (await findChosen(pickAsk(config, io, null), { text: "", account })).split(",").map(Number);
+            : (await findChosen(pickAsk(config, io, null), ofAccount)).split(",").map(Number);
         const source =
           config.remote === null
             ? tailHere(readConfig, plan, zoneIds ?? [])
